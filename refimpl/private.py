@@ -1,0 +1,691 @@
+"""Algorithms 1, 5.1 and 5.2: the private mean, covariance and Gaussian learner.
+
+Each algorithm comes twice: ``private_*_given(x, parameters, coins)`` is deterministic, and ``private_*`` draws the coins. The
+release is correctly rounded to float64; the noise itself is not hardened against floating-point attacks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import warnings
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import fmpq_mat
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from refimpl import reals
+from refimpl.covariance import stable_covariance
+from refimpl.linalg import differences, exact_matrix, ldl, to_fraction
+from refimpl.mean import stable_mean
+from refimpl.parameters import (
+    REPAIRED,
+    CovarianceParameters,
+    Edition,
+    GaussianParameters,
+    MeanParameters,
+    Parameters,
+    PrintedEditionWarning,
+    Real,
+    checked_reference,
+    covariance_parameters,
+    gaussian_parameters,
+    mean_parameters,
+    passes_gates,
+)
+from refimpl.ptr import coin_passes, ptr_pass_probability
+from refimpl.reals import Enclosure
+from refimpl.results import (
+    CovarianceCoins,
+    GaussianCoins,
+    MeanCoins,
+    PrivateCovarianceResult,
+    PrivateGaussianResult,
+    PrivateMeanResult,
+    TestCoin,
+)
+
+__all__ = [
+    "draw_covariance_coins",
+    "draw_gaussian_coins",
+    "draw_mean_coins",
+    "gaussian_release",
+    "private_covariance",
+    "private_covariance_given",
+    "private_gaussian",
+    "private_gaussian_given",
+    "private_mean",
+    "private_mean_given",
+    "wishart_release",
+]
+
+Rng = np.random.Generator
+
+
+# Coins ----------------------------------------------------------------------------------------------------------------
+
+
+def _seed(rng: Rng | None) -> bytes:
+    """256 bits: from the operating system, or read once from a generator (which then is only as random as its user)."""
+    if rng is None:
+        return os.urandom(32)
+    if not isinstance(rng, Rng):
+        raise TypeError(f"rng must be a numpy.random.Generator or None, got {type(rng).__name__}")
+    return rng.bytes(32)
+
+
+def _stream(seed: bytes, label: str, count: int) -> bytes:
+    """The first ``count`` bytes of the stream of one label; streams of different labels share nothing."""
+    return hashlib.shake_256(b"bhs23/" + label.encode() + b"/" + seed).digest(count)
+
+
+def _test_coin(seed: bytes, purpose: str) -> TestCoin:
+    bits = int.from_bytes(_stream(seed, f"{purpose}/test", 32), "big")
+    return TestCoin(bits, _stream(seed, f"{purpose}/test-seed", 32))
+
+
+def _reference(seed: bytes, n: int, size: int) -> tuple[int, ...]:
+    """``size`` distinct indices, uniform among all such sets: 128-bit numbers scaled to 0..n-1, repeats dropped."""
+    count = 2 * size + 16
+    while True:
+        data = _stream(seed, "mean/reference", 16 * count)
+        numbers = (int.from_bytes(data[i : i + 16], "big") for i in range(0, len(data), 16))
+        distinct = dict.fromkeys((number * n) >> 128 for number in numbers)
+        if len(distinct) >= size:
+            return tuple(sorted(list(distinct)[:size]))
+        count *= 2  # a longer stream starts with the shorter one
+
+
+def _normals(seed: bytes, label: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    words = np.frombuffer(_stream(seed, label, 8 * math.prod(shape)), dtype=">u8")
+    uniforms = ((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
+    return np.asarray(ndtri(uniforms), dtype=np.float64).reshape(shape)
+
+
+def draw_mean_coins(parameters: MeanParameters, rng: Rng | None = None) -> MeanCoins:
+    """The coins of Algorithm 1, drawn as it says: test bits, R uniform among sets of its size, d standard normals.
+
+    Parameters
+    ----------
+    parameters
+        Of :func:`mean_parameters`.
+    rng
+        None draws from the operating system. A generator is read once for 256 bits and makes everything repeatable, which
+        is for tests only.
+
+    Returns
+    -------
+    MeanCoins
+
+    Raises
+    ------
+    TypeError
+        If ``rng`` is neither None nor a generator.
+
+    Privacy
+    -------
+    Data-free. Coins must be discarded after use.
+
+    References
+    ----------
+    Algorithm 1.
+    """
+    return _mean_coins(parameters, _seed(rng))
+
+
+def _mean_coins(parameters: MeanParameters, seed: bytes) -> MeanCoins:
+    reference = _reference(seed, parameters.n, parameters.reference_size)
+    return MeanCoins(_test_coin(seed, "mean"), reference, _normals(seed, "mean/normals", (parameters.d,)))
+
+
+def draw_covariance_coins(parameters: CovarianceParameters, rng: Rng | None = None) -> CovarianceCoins:
+    """The coins of Algorithm 5.1: test bits and N x d standard normals. Arguments as :func:`draw_mean_coins`.
+
+    Returns
+    -------
+    CovarianceCoins
+
+    Raises
+    ------
+    TypeError
+        If ``rng`` is neither None nor a generator.
+
+    Privacy
+    -------
+    Data-free. Coins must be discarded after use.
+
+    References
+    ----------
+    Algorithm 5.1.
+    """
+    return _covariance_coins(parameters, _seed(rng))
+
+
+def _covariance_coins(parameters: CovarianceParameters, seed: bytes) -> CovarianceCoins:
+    shape = (parameters.samples, parameters.d)
+    return CovarianceCoins(_test_coin(seed, "covariance"), _normals(seed, "covariance/normals", shape))
+
+
+def draw_gaussian_coins(parameters: GaussianParameters, rng: Rng | None = None) -> GaussianCoins:
+    """The coins of Algorithm 5.2: independent coins of its two halves. Arguments as :func:`draw_mean_coins`.
+
+    Returns
+    -------
+    GaussianCoins
+
+    Raises
+    ------
+    TypeError
+        If ``rng`` is neither None nor a generator.
+
+    Privacy
+    -------
+    Data-free. Coins must be discarded after use.
+
+    References
+    ----------
+    Algorithm 5.2.
+    """
+    seed = _seed(rng)
+    mean = _mean_coins(parameters.mean, _stream(seed, "gaussian/mean", 32))
+    return GaussianCoins(mean, _covariance_coins(parameters.covariance, _stream(seed, "gaussian/covariance", 32)))
+
+
+# Releases -------------------------------------------------------------------------------------------------------------
+
+
+def _to_float(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _rounded(number: Any) -> float:
+    """The float64 nearest to a real given as a function from precision to enclosure."""
+    precision = 128
+    while True:
+        enclosure: Enclosure = number(precision)
+        lower, upper = _to_float(enclosure.lower), _to_float(enclosure.upper)
+        if lower == upper or precision >= reals.LAST_PRECISION:  # at the limit the real is a tie between two floats
+            return lower
+        precision *= 2
+
+
+def _exact_vector(name: str, values: Any, shape: tuple[int, ...]) -> list[list[Fraction]]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite of shape {shape}, got shape {array.shape}")
+    return [[Fraction(value) for value in row] for row in np.atleast_2d(array).tolist()]
+
+
+def gaussian_release(mean: Any, covariance: object, noise_scale: Fraction, normals: Any) -> NDArray[np.float64]:
+    """The draw mean + c L z of N(mean, c^2 covariance), L the lower Cholesky factor, rounded to the nearest float64.
+
+    Parameters
+    ----------
+    mean
+        d exact numbers.
+    covariance
+        d x d, exact, positive semidefinite.
+    noise_scale
+        c, exact.
+    normals
+        z, d finite floats.
+
+    Returns
+    -------
+    ndarray of float64, shape (d,)
+
+    Raises
+    ------
+    ValueError
+        For a wrong shape, or a covariance that is not positive semidefinite.
+
+    Privacy
+    -------
+    Not private by itself: only as the last step of Algorithm 1, after its test.
+
+    References
+    ----------
+    Algorithm 1; CASES D16.
+    """
+    matrix = exact_matrix("covariance", covariance)
+    factors = ldl(matrix)
+    if factors is None:
+        raise ValueError("covariance must be positive semidefinite")
+    lower, diagonal = factors
+    d = matrix.nrows()
+    ((*z,),) = _exact_vector("normals", normals, (d,))
+
+    def entry(i: int, precision: int) -> Enclosure:
+        total = Enclosure.point(Fraction(mean[i]))
+        for j in range(i + 1):
+            root = reals.sqrt(to_fraction(diagonal[j]), precision)
+            total = total + root * (noise_scale * to_fraction(lower[i][j]) * z[j])
+        return total
+
+    return np.array([_rounded(lambda p, i=i: entry(i, p)) for i in range(d)])
+
+
+def wishart_release(covariance: object, samples: int, normals: Any) -> NDArray[np.float64]:
+    """(1/N) sum Z_i Z_i^T for the N draws Z_i = L z_i of N(0, covariance), rounded to the nearest float64.
+
+    Parameters
+    ----------
+    covariance
+        d x d, exact, positive semidefinite.
+    samples
+        N >= 1.
+    normals
+        N x d finite floats, the z_i.
+
+    Returns
+    -------
+    ndarray of float64, shape (d, d)
+        Symmetric bit for bit.
+
+    Raises
+    ------
+    ValueError
+        For a wrong shape, or a covariance that is not positive semidefinite.
+
+    Privacy
+    -------
+    Not private by itself: only as the last step of Algorithm 5.1, after its test.
+
+    References
+    ----------
+    Algorithm 5.1.
+    """
+    matrix = exact_matrix("covariance", covariance)
+    factors = ldl(matrix)
+    if factors is None:
+        raise ValueError("covariance must be positive semidefinite")
+    lower, diagonal = factors
+    d = matrix.nrows()
+    z = exact_matrix("normals", np.asarray(normals, dtype=np.float64))
+    if (z.nrows(), z.ncols()) != (samples, d):
+        raise ValueError(f"normals must be {samples} x {d}, got {z.nrows()} x {z.ncols()}")
+    inner = [[to_fraction(value) / samples for value in row] for row in (z.transpose() * z).tolist()]
+
+    def entry(i: int, j: int, precision: int) -> Enclosure:
+        total = Enclosure.point(0)
+        for a in range(i + 1):
+            for b in range(j + 1):
+                root = reals.sqrt(to_fraction(diagonal[a] * diagonal[b]), precision)
+                total = total + root * (to_fraction(lower[i][a] * lower[j][b]) * inner[a][b])
+        return total
+
+    release = np.empty((d, d))
+    for i in range(d):
+        for j in range(i + 1):
+            release[i, j] = release[j, i] = _rounded(lambda p, i=i, j=j: entry(i, j, p))
+    return release
+
+
+# Algorithms -----------------------------------------------------------------------------------------------------------
+
+
+def _data(x: object, parameters: Parameters) -> fmpq_mat:
+    rows = exact_matrix("x", x)
+    if (rows.nrows(), rows.ncols()) != (parameters.n, parameters.d):
+        raise ValueError(
+            f"x must be {parameters.n} x {parameters.d} as its parameters say, got {rows.nrows()} x {rows.ncols()}"
+        )
+    return rows
+
+
+def _warn_if_printed(edition: Edition) -> None:
+    if edition.test_law == "printed":
+        message = "the PRINTED edition is not differentially private; it is here to be studied, not to release data"
+        warnings.warn(message, PrintedEditionWarning, stacklevel=3)
+
+
+def private_mean_given(x: object, parameters: MeanParameters, coins: MeanCoins) -> PrivateMeanResult:
+    """Algorithm 1, private mean estimation, with its coins as arguments: deterministic.
+
+    Pseudocode::
+
+        input: x_1, ..., x_n in R^d; privacy parameters epsilon, delta; outlier threshold lambda_0
+        1  k, |R|, c^2 <- mean_parameters(n, d, epsilon, delta, lambda_0)
+        2  R <- uniform among the subsets of [n] of that size
+        3  if n fails the gates: return FAIL
+        4  Sigma, SCORE_1 <- StableCovariance(x, lambda_0, k)
+        5  mu, SCORE_2 <- StableMean(x, Sigma, lambda_0, k, R)
+        6  if M_PTR(max{SCORE_1, SCORE_2}) = PASS with budget (epsilon/3, delta/6):
+        7      return a draw of N(mu, c^2 Sigma)
+        8  return FAIL
+
+    Parameters
+    ----------
+    x
+        n x d rows, finite.
+    parameters
+        Of :func:`mean_parameters`, for the same n and d.
+    coins
+        Of :func:`draw_mean_coins`.
+
+    Returns
+    -------
+    PrivateMeanResult
+        ``mean`` is None for FAIL.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong type or shape of an argument, or rows that are not finite.
+
+    Warns
+    -----
+    PrintedEditionWarning
+        If the parameters are PRINTED's.
+
+    Privacy
+    -------
+    (epsilon, delta)-DP under replace-one adjacency in REPAIRED, exactly when the coins are drawn as
+    :func:`draw_mean_coins` does and then discarded. Not private in PRINTED.
+
+    References
+    ----------
+    Algorithm 1, Lemma 15, Theorem 8.
+    """
+    _warn_if_printed(parameters.edition)
+    return _mean_release(_data(x, parameters), parameters, coins)
+
+
+def _mean_release(x: fmpq_mat, parameters: MeanParameters, coins: MeanCoins) -> PrivateMeanResult:
+    p = parameters  # line 1
+    reference = checked_reference(coins.reference, p.n)  # line 2
+    if len(reference) != p.reference_size:
+        raise ValueError(f"coins.reference must hold {p.reference_size} indices, got {len(reference)}")
+    _exact_vector("coins.normals", coins.normals, (p.d,))
+    if not passes_gates(p):
+        return PrivateMeanResult(None, p)  # line 3
+    covariance = stable_covariance(x, p.lambda_0, p.k, edition=p.edition)  # line 4
+    mean = stable_mean(x, covariance, p.lambda_0, p.k, reference, edition=p.edition)  # line 5
+    score = max(covariance.score, mean.score)
+    probability = ptr_pass_probability(score, p.test_epsilon, p.test_delta, edition=p.edition)
+    if coin_passes(probability, coins.test):  # line 6
+        release = gaussian_release(mean.mean, covariance.covariance, p.noise_scale, coins.normals)
+        return PrivateMeanResult(release, p)  # line 7
+    return PrivateMeanResult(None, p)  # line 8
+
+
+def private_covariance_given(
+    x: object, parameters: CovarianceParameters, coins: CovarianceCoins
+) -> PrivateCovarianceResult:
+    """Algorithm 5.1, private covariance estimation, with its coins as arguments: deterministic.
+
+    Pseudocode::
+
+        input: x_1, ..., x_n in R^d; privacy parameters epsilon, delta; outlier threshold lambda_0
+        1  k, N <- covariance_parameters(n, d, epsilon, delta, lambda_0)
+        2  if n fails the gates: return FAIL
+        3  Sigma, SCORE <- StableCovariance(x, lambda_0, k)
+        4  if M_PTR(SCORE) = PASS with budget (epsilon/2, delta/2):
+        5      draw Z_1, ..., Z_N from N(0, Sigma)
+        6      return (1/N) sum Z_i Z_i^T
+        7  return FAIL
+
+    Parameters
+    ----------
+    x
+        n x d rows, finite.
+    parameters
+        Of :func:`covariance_parameters`, for the same n and d.
+    coins
+        Of :func:`draw_covariance_coins`: N x d normals.
+
+    Returns
+    -------
+    PrivateCovarianceResult
+        ``covariance`` is None for FAIL.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong type or shape of an argument, or rows that are not finite.
+
+    Warns
+    -----
+    PrintedEditionWarning
+        If the parameters are PRINTED's.
+
+    Privacy
+    -------
+    (epsilon, delta)-DP under replace-one adjacency in REPAIRED, exactly when the coins are drawn as
+    :func:`draw_covariance_coins` does and then discarded. Not private in PRINTED.
+
+    References
+    ----------
+    Algorithm 5.1, Theorem 43, Claim 46.
+    """
+    _warn_if_printed(parameters.edition)
+    return _covariance_release(_data(x, parameters), parameters, coins)
+
+
+def _covariance_release(
+    x: fmpq_mat, parameters: CovarianceParameters, coins: CovarianceCoins
+) -> PrivateCovarianceResult:
+    p = parameters  # line 1
+    if np.shape(coins.normals) != (p.samples, p.d):
+        raise ValueError(f"coins.normals must be {p.samples} x {p.d}, got shape {np.shape(coins.normals)}")
+    if not passes_gates(p):
+        return PrivateCovarianceResult(None, p)  # line 2
+    covariance = stable_covariance(x, p.lambda_0, p.k, edition=p.edition)  # line 3
+    probability = ptr_pass_probability(covariance.score, p.test_epsilon, p.test_delta, edition=p.edition)
+    if coin_passes(probability, coins.test):  # line 4
+        release = wishart_release(covariance.covariance, p.samples, coins.normals)  # line 5
+        return PrivateCovarianceResult(release, p)  # line 6
+    return PrivateCovarianceResult(None, p)  # line 7
+
+
+def private_gaussian_given(x: object, parameters: GaussianParameters, coins: GaussianCoins) -> PrivateGaussianResult:
+    """Algorithm 5.2, the private learner of an unrestricted Gaussian, with its coins as arguments: deterministic.
+
+    Pseudocode::
+
+        input: x_1, ..., x_n in R^d; privacy parameters epsilon, delta; outlier threshold lambda_0
+        1  if n is too small: return FAIL
+        2  mu <- A_main(x)
+        3  for all i in [m]: y_i <- (1/sqrt 2)(x_i - x_{i+m})
+        4  Sigma <- A_cov(y)
+        5  if mu = FAIL or Sigma = FAIL: return FAIL
+        6  return mu, Sigma
+
+    REPAIRED gives x itself to A_cov, which pairs on its own: line 3 would pair twice. PRINTED does as printed.
+
+    Parameters
+    ----------
+    x
+        n x d rows, finite.
+    parameters
+        Of :func:`gaussian_parameters`, for the same n and d.
+    coins
+        Of :func:`draw_gaussian_coins`.
+
+    Returns
+    -------
+    PrivateGaussianResult
+        Mean and covariance, or None and None for FAIL.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong type or shape of an argument, or rows that are not finite.
+
+    Warns
+    -----
+    PrintedEditionWarning
+        If the parameters are PRINTED's.
+
+    Privacy
+    -------
+    (epsilon, delta)-DP under replace-one adjacency in REPAIRED: each half is (epsilon/2, delta/2)-DP. PRINTED claims
+    (2 epsilon, 2 delta) and is not private.
+
+    References
+    ----------
+    Algorithm 5.2, Theorem 4, Corollary 45.
+    """
+    _warn_if_printed(parameters.edition)
+    return _gaussian_learner(_data(x, parameters), parameters, coins)
+
+
+def _gaussian_learner(rows: fmpq_mat, parameters: GaussianParameters, coins: GaussianCoins) -> PrivateGaussianResult:
+    if not passes_gates(parameters):
+        return PrivateGaussianResult(None, None, parameters)  # line 1
+    mean = _mean_release(rows, parameters.mean, coins.mean).mean  # line 2
+    printed = parameters.edition.test_law == "printed"
+    y = differences(rows) if printed else rows  # line 3  # departs from line 3: REPAIRED does not pair here
+    covariance = _covariance_release(y, parameters.covariance, coins.covariance).covariance  # line 4
+    if mean is None or covariance is None:
+        return PrivateGaussianResult(None, None, parameters)  # line 5
+    halved = covariance / 2 if printed else covariance  # the factor 1/2 that the differences of line 3 leave out
+    return PrivateGaussianResult(mean, halved, parameters)  # line 6
+
+
+def private_mean(
+    x: object,
+    *,
+    epsilon: Real,
+    delta: Real,
+    lambda_0: Real,
+    edition: Edition = REPAIRED,
+    rng: Rng | None = None,
+) -> PrivateMeanResult:
+    """Algorithm 1: a differentially private mean of subgaussian data, or FAIL.
+
+    Parameters
+    ----------
+    x
+        n x d rows, finite; any real dtype.
+    epsilon, delta
+        Privacy parameters, in (0, 1] and (0, 1). Strings such as "1e-6" are taken exactly.
+    lambda_0
+        Outlier threshold, at least 1: about d for well-behaved data, chosen without looking at them.
+    edition
+        REPAIRED. PRINTED is not private.
+    rng
+        None draws coins from the operating system. A generator is for tests: who knows its state can undo the noise.
+
+    Returns
+    -------
+    PrivateMeanResult
+        ``mean`` is None for FAIL.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong type, shape or parameter, naming it, or rows that are not finite.
+
+    Warns
+    -----
+    PrintedEditionWarning
+        If the edition is PRINTED.
+
+    Privacy
+    -------
+    (epsilon, delta)-DP under replace-one adjacency in REPAIRED, for finite rows and a public n. Not private in PRINTED.
+
+    References
+    ----------
+    Algorithm 1, Theorem 8.
+    """
+    rows = exact_matrix("x", x)
+    parameters = mean_parameters(
+        rows.nrows(), rows.ncols(), epsilon=epsilon, delta=delta, lambda_0=lambda_0, edition=edition
+    )
+    _warn_if_printed(edition)
+    return _mean_release(rows, parameters, draw_mean_coins(parameters, rng))
+
+
+def private_covariance(
+    x: object,
+    *,
+    epsilon: Real,
+    delta: Real,
+    lambda_0: Real,
+    edition: Edition = REPAIRED,
+    rng: Rng | None = None,
+) -> PrivateCovarianceResult:
+    """Algorithm 5.1: a differentially private covariance of subgaussian data, or FAIL. Arguments as :func:`private_mean`.
+
+    Returns
+    -------
+    PrivateCovarianceResult
+        ``covariance`` is None for FAIL.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong type, shape or parameter, naming it, or rows that are not finite.
+
+    Warns
+    -----
+    PrintedEditionWarning
+        If the edition is PRINTED.
+
+    Privacy
+    -------
+    (epsilon, delta)-DP under replace-one adjacency in REPAIRED, for finite rows and a public n. Not private in PRINTED.
+
+    References
+    ----------
+    Algorithm 5.1, Theorem 43.
+    """
+    rows = exact_matrix("x", x)
+    parameters = covariance_parameters(
+        rows.nrows(), rows.ncols(), epsilon=epsilon, delta=delta, lambda_0=lambda_0, edition=edition
+    )
+    _warn_if_printed(edition)
+    return _covariance_release(rows, parameters, draw_covariance_coins(parameters, rng))
+
+
+def private_gaussian(
+    x: object,
+    *,
+    epsilon: Real,
+    delta: Real,
+    lambda_0: Real,
+    edition: Edition = REPAIRED,
+    rng: Rng | None = None,
+) -> PrivateGaussianResult:
+    """Algorithm 5.2: a differentially private mean and covariance, or FAIL. Arguments as :func:`private_mean`.
+
+    Returns
+    -------
+    PrivateGaussianResult
+        Both or neither.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong type, shape or parameter, naming it, or rows that are not finite.
+
+    Warns
+    -----
+    PrintedEditionWarning
+        If the edition is PRINTED.
+
+    Privacy
+    -------
+    (epsilon, delta)-DP under replace-one adjacency in REPAIRED, for finite rows and a public n. PRINTED claims
+    (2 epsilon, 2 delta) and is not private.
+
+    References
+    ----------
+    Algorithm 5.2, Theorem 4, Corollary 45.
+    """
+    rows = exact_matrix("x", x)
+    parameters = gaussian_parameters(
+        rows.nrows(), rows.ncols(), epsilon=epsilon, delta=delta, lambda_0=lambda_0, edition=edition
+    )
+    _warn_if_printed(edition)
+    coins = draw_gaussian_coins(parameters, rng)
+    return _gaussian_learner(rows, parameters, coins)
