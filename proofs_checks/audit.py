@@ -1,0 +1,273 @@
+"""Run checks on targets: pinned cases first, then a steered search, and a verdict that was computed in this process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import hypothesis
+from hypothesis import HealthCheck, Phase
+
+# Importing the rooms registers their checks.
+from proofs_checks import conformance, covariance, mean, privacy, ptr  # noqa: F401 - registers the checks
+from proofs_checks.datasets import pinned
+from proofs_checks.lemma import LEMMAS, AuditError, Claim, Lemma, Telling, Violation
+from proofs_checks.target import Target
+from refimpl.parameters import PRINTED
+
+__all__ = [
+    "PROFILES",
+    "Examined",
+    "Outcome",
+    "Profile",
+    "TargetRaisedError",
+    "audit",
+    "examine",
+    "expected_refutations",
+    "pinned_cases_for",
+    "run_check",
+]
+
+Verdict = Literal["held", "refuted", "raised", "not provided", "not run"]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much is run.
+
+    Attributes
+    ----------
+    cases
+        Cases of a plain check; a check of cost c gets a c-th of them, and at least ``least``.
+    least
+        The least number of searched cases of any check.
+    """
+
+    name: str
+    cases: int
+    least: int
+
+
+PROFILES = {
+    profile.name: profile for profile in (Profile("quick", 60, 2), Profile("ci", 200, 4), Profile("nightly", 4000, 60))
+}
+
+
+@dataclass
+class Tally:
+    """What happened so far in a run of one check."""
+
+    cases: int = 0
+    telling: int = 0
+    claims: int = 0
+    tightest: float = -math.inf
+    tightest_claim: Claim | None = None
+
+
+@dataclass
+class Outcome:
+    """The verdict of one check on one target in one edition.
+
+    Attributes
+    ----------
+    verdict, expected
+        What was found, and the verdict that is no failure of the run.
+    cases, telling, claims
+        Cases examined, how many of them tell anything, and how many inequalities were decided.
+    tightest, tightest_claim
+        The largest left/right of an inequality that was seen.
+    case, claim
+        The counterexample and the claim that it breaks, if refuted; the case at which the target raised, if it did.
+    note
+        Why, where there is no number that says it.
+    """
+
+    check: Lemma
+    target: Target
+    verdict: Verdict
+    expected: Verdict
+    tally: Tally = field(default_factory=Tally)
+    case: Any = None
+    claim: Claim | None = None
+    note: str = ""
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Whether the verdict is no failure of the run: what was not provided or not run is none."""
+        return self.verdict in {self.expected, "not provided", "not run"}
+
+
+class TargetRaisedError(Exception):
+    """The target raised an exception on a case that meets the hypotheses."""
+
+    def __init__(self, case: Any, error: BaseException) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.case = case
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What one case gave: how many claims, whether it tells anything, and its tightest claim."""
+
+    claims: int
+    telling: bool
+    tightest: Claim | None
+
+
+def examine(check: Lemma, target: Target, case: Any) -> Examined:
+    """Decide every claim of a check about one case.
+
+    Raises
+    ------
+    Violation
+        At the first claim that is false, with the case and the claim.
+    TargetRaisedError
+        If the target raised.
+    AuditError
+        If the case does not meet the hypotheses, or the check does not say whether the case tells anything.
+    """
+    claims, telling, tightest = 0, None, None
+    for item in _items(check, target, case):
+        if isinstance(item, Telling):
+            telling = item.condition
+            continue
+        if not item.is_true(target.rounding):
+            raise Violation(check, case, item)
+        claims += 1
+        if (item.tightness or 0) > (tightest.tightness or 0 if tightest else 0):
+            tightest = item
+    if telling is None:
+        raise AuditError(f"{check.name} does not say whether a case tells anything")
+    return Examined(claims, telling, tightest)
+
+
+def _items(check: Lemma, target: Target, case: Any) -> Iterator[Claim | Telling]:
+    """What the check yields; whatever a stranger's code raises is a finding about it, not a crash of ours."""
+    check.given(case)
+    body = check.body(target, case)
+    while True:
+        try:
+            item = next(body, None)
+        except AuditError:
+            raise
+        except Exception as error:
+            raise TargetRaisedError(case, error) from error
+        if item is None:
+            return
+        yield item
+
+
+def _count(check: Lemma, target: Target, case: Any, tally: Tally) -> float | None:
+    """Examine one case and count it; return its tightness for the search to climb on."""
+    found = examine(check, target, case)
+    tally.cases += 1
+    tally.telling += found.telling
+    tally.claims += found.claims
+    if found.tightest is None:
+        return None
+    ratio = found.tightest.tightness or 0.0
+    if ratio > tally.tightest:
+        tally.tightest, tally.tightest_claim = ratio, found.tightest
+    return ratio
+
+
+def _search(check: Lemma, target: Target, cases: int, seed: int, tally: Tally) -> None:
+    """Draw cases from the check's strategy, climbing on tightness; shrink what refutes. Deterministic for a seed."""
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=cases,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.target, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    @hypothesis.given(case=check.cases())
+    def probe(case: Any) -> None:
+        tightest = _count(check, target, case, tally)
+        if tightest is not None and math.isfinite(tightest):
+            hypothesis.target(min(tightest, 2.0), label="tightness")
+
+    probe()
+
+
+def pinned_cases_for(check: Lemma, target: Target) -> list[Any]:
+    """The pinned cases of a check that are not too large for the target."""
+    cases = (*check.examples(), *pinned(check.name))
+    return [case for case in cases if case.size(target.edition) <= target.most_rows]
+
+
+def run_check(check: Lemma, target: Target, profile: Profile, seed: int = 0) -> Outcome:
+    """Run one check on one target: its pinned cases, then ``profile.cases`` searched ones.
+
+    Raises
+    ------
+    AuditError
+        If the check turns out vacuous: no claim, or fewer telling cases than it promises.
+    """
+    expected: Verdict = "refuted" if check.is_refuted_in(target.edition.name) else "held"
+    outcome = Outcome(check, target, "held", expected)
+    reason = check.skip_reason()
+    if reason or (target.name == "refimpl" and check.name.endswith("_equals_refimpl")):
+        outcome.verdict, outcome.note = "not run", reason or "it is the specification"
+        return outcome
+    if not target.provides(check.needs):
+        outcome.verdict, outcome.note = "not provided", ", ".join(n for n in check.needs if not target.provides([n]))
+        return outcome
+    try:
+        for case in pinned_cases_for(check, target):
+            _count(check, target, case, outcome.tally)
+        pinned_cases, pinned_telling = outcome.tally.cases, outcome.tally.telling
+        _search(check, target, max(profile.least, profile.cases // check.cost), seed, outcome.tally)
+    except Violation as violation:
+        outcome.tally.cases, outcome.tally.telling = outcome.tally.cases + 1, outcome.tally.telling + 1
+        outcome.verdict, outcome.case, outcome.claim = "refuted", violation.case, violation.claim
+        return outcome
+    except TargetRaisedError as error:
+        outcome.verdict, outcome.case, outcome.note = "raised", error.case, str(error)
+        return outcome
+    _demand_tells(check, target, outcome.tally, pinned_cases, pinned_telling)
+    return outcome
+
+
+def _demand_tells(check: Lemma, target: Target, tally: Tally, pinned_cases: int, pinned_telling: int) -> None:
+    """A check that held on cases that could not have refuted it has shown nothing: say so, loudly."""
+    if not tally.claims:
+        raise AuditError(f"{check.name} made no claim about {target.name}")
+    searched, telling = tally.cases - pinned_cases, tally.telling - pinned_telling
+    if telling < check.least_telling * searched:
+        raise AuditError(
+            f"{check.name} on {target.name}: {telling} of {searched} cases tell ({check.telling}); "
+            f"at least {check.least_telling} of them must"
+        )
+
+
+def audit(
+    targets: Sequence[Target],
+    profile: Profile,
+    *,
+    seed: int = 0,
+    checks: Sequence[Lemma] | None = None,
+    expect_refutations: bool = True,
+    progress: Callable[[Lemma, Target], None] = lambda _check, _target: None,
+) -> Iterator[Outcome]:
+    """Every check on every target, and PRINTED's known-false statements on every target as well, one outcome at a time."""
+    for check in list(LEMMAS.values()) if checks is None else checks:
+        for target in targets:
+            progress(check, target)
+            yield run_check(check, target, profile, seed)
+        if expect_refutations and "printed" in check.refuted_by:
+            for target in expected_refutations(targets):
+                progress(check, target)
+                yield run_check(check, target, profile, seed)
+
+
+def expected_refutations(targets: Sequence[Target]) -> list[Target]:
+    """The targets once more, in the edition whose false statements must show as refuted."""
+    return [
+        Target(t.name, t.implementation, PRINTED, t.rounding, t.most_rows) for t in targets if t.edition is not PRINTED
+    ]

@@ -1,0 +1,258 @@
+"""What a check is: a decorated generator whose docstring is the statement and whose yields are exact inequalities.
+
+A check yields :class:`Claim` objects, made by :func:`at_most`, :func:`equal` and :func:`holds`, and says by :func:`tells`
+whether the case could have refuted a wrong implementation at all. A case that tells nothing is vacuous; a check whose
+share of telling cases is below its own least share is broken, and so is one that yields no claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal
+
+from hypothesis.strategies import SearchStrategy
+
+from proofs_checks.target import Target
+from refimpl.reals import ExpFraction
+
+__all__ = [
+    "LEMMAS",
+    "AuditError",
+    "Claim",
+    "Evidence",
+    "HypothesisBrokenError",
+    "Lemma",
+    "Telling",
+    "Violation",
+    "at_most",
+    "equal",
+    "holds",
+    "lemma",
+    "require",
+    "tells",
+]
+
+Evidence = Literal["proved", "exhaustive", "sampled", "statistical", "cited", "asymptotic"]
+Number = int | float | Fraction | ExpFraction
+
+
+class AuditError(Exception):
+    """The audit itself is broken: a vacuous check, a check without a claim, a case outside its own hypotheses."""
+
+
+class HypothesisBrokenError(AuditError):
+    """A generated or pinned case does not meet the hypotheses of the statement that it was made for."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One inequality or equality about one case.
+
+    Attributes
+    ----------
+    what
+        What the left side is, in words.
+    left, right
+        Exact numbers, or floats taken as the dyadic rationals that they are.
+    relation
+        "<=" or "==".
+    rounded
+        Whether the target's stated rounding allowance applies (relative to the larger side, or to ``scale``).
+    scale
+        What the allowance is relative to, where that is neither side.
+    """
+
+    what: str
+    left: Number
+    right: Number
+    relation: Literal["<=", "=="]
+    rounded: bool = False
+    scale: Number = 0
+
+    def is_true(self, allowance: Fraction) -> bool:
+        """Whether the claim holds, with ``allowance`` where it is marked as rounded."""
+        left, right = _exact(self.left), _exact(self.right)
+        slack = allowance * max(abs(Fraction(float(v))) for v in (left, right, self.scale)) if self.rounded else 0
+        if self.relation == "==" and not slack:
+            return bool(left == right)
+        return bool(left <= right + slack and (self.relation == "<=" or right <= left + slack))
+
+    @property
+    def tightness(self) -> float | None:
+        """left/right of an inequality with a positive right side: 1 is attained, above 1 is a violation."""
+        if self.relation == "==" or not self.right > 0:
+            return None
+        return float(self.left) / float(self.right)
+
+    def __str__(self) -> str:
+        return f"{self.what}: {_show(self.left)} {self.relation} {_show(self.right)}"
+
+
+def _exact(value: Number) -> Fraction | ExpFraction:
+    return value if isinstance(value, ExpFraction) else Fraction(value)
+
+
+def _show(value: Number) -> str:
+    if isinstance(value, Fraction) and value.denominator != 1:
+        text = str(value)
+        return f"{text} = {float(value):.9g}" if len(text) <= 40 else f"{float(value):.17g} (exact rational)"
+    return str(value)
+
+
+def at_most(what: str, left: Number, right: Number, *, rounded: bool = False, scale: Number = 0) -> Claim:
+    """The claim left <= right."""
+    return Claim(what, left, right, "<=", rounded, scale)
+
+
+def equal(what: str, left: Number, right: Number, *, rounded: bool = False, scale: Number = 0) -> Claim:
+    """The claim left == right."""
+    return Claim(what, left, right, "==", rounded, scale)
+
+
+def holds(what: str, condition: bool) -> Claim:
+    """The claim that a predicate is true."""
+    return Claim(what, int(condition), 1, "==")
+
+
+@dataclass(frozen=True)
+class Telling:
+    """Whether a case could refute: yielded once by every case of every check."""
+
+    condition: bool
+
+
+def tells(condition: bool) -> Telling:
+    """Say whether this case tells anything."""
+    return Telling(bool(condition))
+
+
+class Violation(Exception):  # noqa: N818 - the field's word for what refutes a check
+    """A claim of a check is false for a case."""
+
+    def __init__(self, check: Lemma, case: Any, claim: Claim) -> None:
+        super().__init__(f"{check.item}: {claim}")
+        self.check, self.case, self.claim = check, case, claim
+
+
+Body = Callable[[Target, Any], Iterator[Claim | Telling]]
+
+
+@dataclass(frozen=True, eq=False)
+class Lemma:
+    """A statement of the paper as a check. Made by :func:`lemma`; called as ``check(target, case)``."""
+
+    item: str
+    says: str
+    body: Body
+    cases: Callable[[], SearchStrategy[Any]]
+    given: Callable[[Any], None]
+    needs: tuple[str, ...]
+    telling: str
+    least_telling: Fraction
+    evidence: Evidence
+    refuted_by: tuple[str, ...]
+    examples: Callable[[], Sequence[Any]]
+    cost: int
+    skip_reason: Callable[[], str | None]
+    statement: str = field(init=False)
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.body.__name__)
+        object.__setattr__(self, "statement", " ".join((self.body.__doc__ or "").split()))
+        if not self.statement:
+            raise AuditError(f"{self.name} has no docstring: it is the statement")
+
+    def __call__(self, target: Target, case: Any) -> Iterator[Claim | Telling]:
+        """The claims of the statement about one case, after its hypotheses have been asserted."""
+        self.given(case)
+        return self.body(target, case)
+
+    def is_refuted_in(self, edition_name: str) -> bool:
+        """Whether the errata say that the statement is false with the constants and rules of this edition."""
+        return edition_name == "PRINTED" and "printed" in self.refuted_by
+
+
+LEMMAS: dict[str, Lemma] = {}
+"""Every check by name, in the order of definition."""
+
+
+def _nothing_to_skip() -> None:
+    return None
+
+
+def lemma(
+    item: str,
+    says: str,
+    *,
+    cases: Callable[[], SearchStrategy[Any]],
+    given: Callable[[Any], None],
+    needs: tuple[str, ...],
+    telling: str,
+    refuted_by: tuple[str, ...],
+    least_telling: Fraction = Fraction(1, 2),
+    evidence: Evidence = "sampled",
+    examples: Callable[[], Sequence[Any]] = tuple,
+    cost: int = 1,
+    skip_reason: Callable[[], str | None] = _nothing_to_skip,
+) -> Callable[[Body], Lemma]:
+    """Make a check of a generator of claims.
+
+    Parameters
+    ----------
+    item
+        The number in the paper, such as "Lemma 28 (ii)".
+    says
+        What it says in a few words, for the table.
+    cases
+        A function that returns the Hypothesis strategy for cases that meet the hypotheses.
+    given
+        Asserts the hypotheses of a case with :func:`require`; never filters.
+    needs
+        The functions of DESIGN's list that a target must have.
+    telling, least_telling
+        What makes a case telling, in words, and the least share of such cases.
+    refuted_by
+        The faults that the check catches: "printed", or names of mutants. At least one.
+    evidence
+        The grade of what the check shows.
+    examples
+        A function that returns pinned cases, which run every time; pairs pinned in ``vectors/cases.json`` join them.
+    cost
+        How many plain cases one case of this check costs: divides the number of cases.
+    skip_reason
+        Why the check cannot run here (missing data), or None.
+    """
+    if not refuted_by:
+        raise AuditError(f"{item}: a check that no fault refutes is not a check")
+
+    def register(body: Body) -> Lemma:
+        check = Lemma(
+            item,
+            says,
+            body,
+            cases,
+            given,
+            needs,
+            telling,
+            least_telling,
+            evidence,
+            refuted_by,
+            examples,
+            cost,
+            skip_reason,
+        )
+        if check.name in LEMMAS:
+            raise AuditError(f"two checks are called {check.name}")
+        LEMMAS[check.name] = check
+        return check
+
+    return register
+
+
+def require(what: str, condition: bool) -> None:
+    """Assert one hypothesis of a case: a case that does not meet it is a fault of its generator, never skipped."""
+    if not condition:
+        raise HypothesisBrokenError(f"the case does not meet the hypothesis: {what}")

@@ -1,0 +1,185 @@
+"""What an audit shows: one table on a terminal, plain lines elsewhere, counterexamples whole, and files to replay."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from proofs_checks.audit import Outcome
+from proofs_checks.datasets import Pair, from_json
+from proofs_checks.lemma import LEMMAS, Lemma
+from proofs_checks.privacy import OutlierFamily, RealPair, family_from_json, real_from_json
+from proofs_checks.ptr import Budget, budget_from_json
+
+__all__ = [
+    "as_json",
+    "load_case",
+    "print_counterexample",
+    "print_table",
+    "save_counterexample",
+    "tool_version",
+    "verdict_text",
+]
+
+_READERS = {Pair: from_json, Budget: budget_from_json, OutlierFamily: family_from_json, RealPair: real_from_json}
+_KINDS = {kind.__name__: reader for kind, reader in _READERS.items()}
+
+
+def tool_version() -> str:
+    """The version of this distribution."""
+    try:
+        return version("bhs23")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def verdict_text(outcome: Outcome) -> str:
+    """The verdict in words that claim no more than was found."""
+    if outcome.verdict == "refuted" and outcome.expected == "refuted":
+        return "refuted, as the errata say"
+    if outcome.verdict == "held" and outcome.expected == "refuted":
+        return "NOT REFUTED, against the errata"
+    if outcome.verdict in {"not provided", "not run"}:
+        return f"{outcome.verdict}: {outcome.note}"
+    return {"held": "held", "refuted": "REFUTED", "raised": "RAISED"}[outcome.verdict]
+
+
+def _style(outcome: Outcome) -> str:
+    if outcome.verdict in {"not provided", "not run"}:
+        return "dim"
+    return (
+        "green"
+        if outcome.verdict == "held" and outcome.is_as_expected
+        else "yellow"
+        if outcome.is_as_expected
+        else "bold red"
+    )
+
+
+def _cases_text(outcome: Outcome) -> str:
+    return f"{outcome.tally.telling}/{outcome.tally.cases}" if outcome.tally.cases else ""
+
+
+def _tightest_text(outcomes: Sequence[Outcome]) -> str:
+    tightest = max((o.tally.tightest for o in outcomes), default=-math.inf)
+    return "" if tightest == -math.inf else f"{tightest:.4f}"
+
+
+def _rows(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
+    """Outcomes of one statement in one edition, one a target, in the order in which they came."""
+    rows: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        rows.setdefault((outcome.check.name, outcome.target.edition.name), []).append(outcome)
+    return list(rows.values())
+
+
+def print_table(outcomes: Sequence[Outcome], targets: Sequence[str], console: Console) -> None:
+    """One table: statement, what it says, edition, evidence, telling/all cases, tightest ratio, a verdict a target."""
+    table = Table(title="Statements of Brown, Hopkins and Smith (2023)", title_justify="left", show_lines=False)
+    for heading in ("statement", "what it says", "edition", "evidence"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("telling/cases", justify="right")
+    table.add_column("tightest", justify="right")
+    for target in targets:
+        table.add_column(target, overflow="fold")
+    for row in _rows(outcomes):
+        check, edition = row[0].check, row[0].target.edition.name
+        verdicts = {o.target.name: f"[{_style(o)}]{verdict_text(o)}[/]" for o in row}
+        table.add_row(
+            check.item,
+            check.says,
+            edition,
+            check.evidence,
+            "\n".join(filter(None, map(_cases_text, row))),
+            _tightest_text(row),
+            *(verdicts.get(target, "") for target in targets),
+        )
+    console.print(table)
+    console.print(
+        "telling/cases: cases that could have refuted, of all examined, a line a target; tightest: largest left/right of an "
+        "inequality seen, 1 is attained.",
+        style="dim",
+    )
+
+
+def print_counterexample(outcome: Outcome, console: Console) -> None:
+    """The counterexample whole: the claim with its exact numbers, and Python that builds the case."""
+    console.rule(f"{outcome.check.item} on {outcome.target.name}, {outcome.target.edition.name}: {outcome.verdict}")
+    console.print(outcome.check.statement, markup=False)
+    console.print(f"claim: {outcome.claim}" if outcome.claim else f"the target raised {outcome.note}", markup=False)
+    console.print(outcome.case.paste(), markup=False, soft_wrap=True)
+
+
+def _case_json(case: Any) -> dict[str, Any]:
+    return {"kind": type(case).__name__, **case.to_json()}
+
+
+def save_counterexample(outcome: Outcome, folder: Path) -> Path:
+    """Write a counterexample to ``folder``, to be run again by ``bhs23-audit replay``; return the file's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target = outcome.target.name.replace(":", ".")
+    path = folder / f"{outcome.check.name}-{target}-{outcome.target.edition.name}.json"
+    content = {
+        "check": outcome.check.name,
+        "statement": outcome.check.item,
+        "target": outcome.target.name,
+        "edition": outcome.target.edition.name,
+        "rounding": str(outcome.target.rounding),
+        "claim": str(outcome.claim) if outcome.claim else f"raised {outcome.note}",
+        "bhs23": tool_version(),
+        "case": _case_json(outcome.case),
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def load_case(content: dict[str, Any]) -> tuple[Lemma, Any]:
+    """The check and the case of a saved counterexample.
+
+    Raises
+    ------
+    ValueError
+        If the content is not that of a counterexample file, or names a check that does not exist.
+    """
+    try:
+        case = dict(content["case"])
+        return LEMMAS[content["check"]], _KINDS[case.pop("kind")](case)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a counterexample of this audit: {type(error).__name__} {error}") from error
+
+
+def as_json(outcomes: Sequence[Outcome], *, profile: str, seed: int) -> dict[str, Any]:
+    """The whole run as plain JSON values."""
+    return {
+        "bhs23": tool_version(),
+        "profile": profile,
+        "seed": seed,
+        "outcomes": [
+            {
+                "check": o.check.name,
+                "statement": o.check.item,
+                "says": o.check.says,
+                "target": o.target.name,
+                "edition": o.target.edition.name,
+                "evidence": o.check.evidence,
+                "cases": o.tally.cases,
+                "telling": o.tally.telling,
+                "claims": o.tally.claims,
+                "tightest": None if o.tally.tightest == -math.inf else o.tally.tightest,
+                "verdict": o.verdict,
+                "expected": o.expected,
+                "as_expected": o.is_as_expected,
+                "claim": str(o.claim) if o.claim else None,
+                "case": _case_json(o.case) if o.case is not None else None,
+                "note": o.note,
+            }
+            for o in outcomes
+        ],
+    }

@@ -1,0 +1,198 @@
+"""The command bhs23-audit: verdicts, exit statuses, counterexamples that replay, and the ledger's promise."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import strategies as st
+
+import refimpl
+from proofs_checks import __main__ as command
+from proofs_checks.audit import PROFILES, examine, pinned_cases_for, run_check
+from proofs_checks.datasets import Pair, adjacent_data, adjacent_points, adjacent_rows, from_json
+from proofs_checks.lemma import LEMMAS
+from proofs_checks.paper import PROMISED
+from proofs_checks.report import load_case
+from proofs_checks.target import Target, load_target
+
+Run = Callable[..., tuple[int, str, str]]
+CHEAP = ("--check", "good_subsets_are_nested")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["bhs23-audit", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            command.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return call
+
+
+def faulty(**functions: object) -> SimpleNamespace:
+    names = ("stable_second_moment", "stable_covariance", "stable_mean", "ptr_pass_probability", "private_mean_given")
+    return SimpleNamespace(**{name: getattr(refimpl, name) for name in names} | functions)
+
+
+def test_every_promised_statement_has_a_check() -> None:
+    items = [check.item for check in LEMMAS.values()]
+    assert sorted(items) == sorted(PROMISED)
+    assert len(set(items)) == len(items)
+
+
+def test_a_statement_that_holds_gives_status_0(run: Run) -> None:
+    status, out, _ = run(*CHEAP, "refimpl")
+    assert status == 0
+    assert "Lemma 28 (i) [refimpl, REPAIRED]: held" in out
+    assert "0 not as it should be" in out
+
+
+def test_printed_is_refuted_and_that_is_no_failure(run: Run) -> None:
+    status, out, _ = run("run", "refimpl", "--check", "pass_is_private")
+    assert status == 0
+    assert "Claim 10, 58 (PASS) [refimpl, PRINTED]: refuted, as the errata say" in out
+    status, out, _ = run("run", "refimpl", "--check", "formula_is_a_probability", "--edition", "printed")
+    assert status == 0
+    assert "refuted, as the errata say" in out
+
+
+def test_a_refutation_is_printed_saved_and_replayed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "liar.py").write_text(
+        "import refimpl\n"
+        "from dataclasses import replace\n"
+        "def stable_second_moment(y, lambda_0, k):\n"
+        "    result = refimpl.stable_second_moment(y, lambda_0, k)\n"
+        "    return replace(result, good_subsets=result.good_subsets[::-1])\n"
+    )
+    status, out, _ = run("liar", *CHEAP)
+    assert status == 1
+    assert "REFUTED" in out
+    assert "x = np.array(" in out
+    (saved,) = (tmp_path / "bhs23-counterexamples").iterdir()
+    assert run("replay", str(saved))[0] == 1
+    status, out, _ = run("replay", str(saved), "--target", "refimpl")
+    assert (status, "held" in out) == (0, True)
+
+
+def test_an_expected_refutation_that_does_not_refute_is_a_failure(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    check = LEMMAS["good_subsets_are_nested"]
+    monkeypatch.setattr(type(check), "is_refuted_in", lambda _self, _name: True)
+    status, out, _ = run("refimpl", *CHEAP)
+    assert status == 1
+    assert "NOT REFUTED, against the errata" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("run", "no_such_module"), "no target 'no_such_module'"),
+        (("run", "refimpl:no_such_attribute"), "no target"),
+        (("run", "--profile", "slow"), "--profile must be one of"),
+        (("run", "--edition", "sharp"), "--edition must be one of"),
+        (("run", "--check", "no_such_check"), "no check is called"),
+        (("run", "--rounding", "much"), "much"),
+        (("replay", "no_such_file.json"), "no_such_file.json"),
+        (("run", "--no-such-option"), "No such option"),
+    ],
+)
+def test_wrong_usage_gives_status_2_and_one_line(run: Run, arguments: tuple[str, ...], says: str) -> None:
+    status, _, err = run(*arguments)
+    assert status == 2
+    assert says in err
+    assert "Traceback" not in err
+
+
+def test_a_broken_audit_gives_status_3(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    check = LEMMAS["good_subsets_are_nested"]
+    monkeypatch.setattr(check.__class__, "__hash__", object.__hash__)
+    monkeypatch.setitem(check.__dict__, "cases", st.nothing)
+    status, _, err = run("refimpl", *CHEAP)
+    assert status == 3
+    assert "broke" in err
+
+
+def test_an_exception_of_the_target_is_a_finding(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "crasher.py").write_text("def stable_second_moment(y, lambda_0, k):\n    raise RuntimeError('no')\n")
+    status, out, _ = run("crasher", *CHEAP)
+    assert status == 1
+    assert "RAISED" in out
+    assert "RuntimeError: no" in out
+
+
+def test_what_a_target_lacks_is_not_provided(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty_target.py").write_text("")
+    status, out, _ = run("empty_target", *CHEAP)
+    assert status == 0
+    assert "not provided: stable_second_moment" in out
+
+
+def test_json_is_one_object(run: Run) -> None:
+    status, out, _ = run("refimpl", *CHEAP, "--json", "--seed", "3")
+    content = json.loads(out)
+    assert status == 0
+    assert content["seed"] == 3
+    assert content["outcomes"][0]["verdict"] == "held"
+
+
+def test_a_run_is_repeatable() -> None:
+    check, target = LEMMAS["covariance_weights_are_stable"], load_target("refimpl")
+    one, two = (run_check(check, target, PROFILES["quick"], seed=5) for _ in range(2))
+    assert (one.tally.telling, one.tally.claims, one.tally.tightest) == (
+        two.tally.telling,
+        two.tally.claims,
+        two.tally.tightest,
+    )
+
+
+@pytest.mark.parametrize("strategy", [adjacent_rows, adjacent_points, adjacent_data])
+def test_pairs_survive_their_json(strategy: Callable[[], st.SearchStrategy[Pair]]) -> None:
+    from hypothesis import given, settings  # noqa: PLC0415 - the strategy is a parameter
+
+    @settings(max_examples=20)
+    @given(strategy())
+    def same(pair: Pair) -> None:
+        assert from_json(json.loads(json.dumps(pair.to_json()))) == pair
+
+    same()
+
+
+@pytest.mark.parametrize("name", list(LEMMAS))
+def test_every_pinned_case_survives_being_saved(name: str) -> None:
+    check = LEMMAS[name]
+    for case in pinned_cases_for(check, load_target("refimpl")):
+        content = {"check": name, "case": {"kind": type(case).__name__, **case.to_json()}}
+        assert load_case(json.loads(json.dumps(content))) == (check, case)
+        assert case.paste()
+
+
+def test_pinned_cases_hold_on_refimpl_in_the_repaired_edition() -> None:
+    target = load_target("refimpl")
+    for check in LEMMAS.values():
+        if not check.name.endswith("_equals_refimpl"):
+            for case in pinned_cases_for(check, target)[:3]:
+                examine(check, target, case)
+
+
+def test_the_target_in_the_module_attribute_form() -> None:
+    target = load_target("types:SimpleNamespace")
+    assert not target.provides(["stable_mean"])
+    assert Target("here", faulty()).provides(["stable_mean"])
+
+
+def test_the_command_is_installed() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "proofs_checks", "--help"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ended.returncode == 0
+    assert "replay" in ended.stdout
