@@ -11,7 +11,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 
 # Importing the rooms registers their checks.
-from proofs_checks import conformance, covariance, mean, privacy, ptr  # noqa: F401 - registers the checks
+from proofs_checks import conformance, covariance, exhaustive, identifiability, mean, privacy, ptr, scalars  # noqa: F401
 from proofs_checks.datasets import pinned
 from proofs_checks.lemma import LEMMAS, AuditError, Claim, Lemma, Telling, Violation
 from proofs_checks.target import Target
@@ -28,6 +28,7 @@ __all__ = [
     "expected_refutations",
     "pinned_cases_for",
     "run_check",
+    "targets_for",
 ]
 
 Verdict = Literal["held", "refuted", "raised", "not provided", "not run"]
@@ -175,6 +176,7 @@ def _count(check: Lemma, target: Target, case: Any, tally: Tally) -> float | Non
 
 def _search(check: Lemma, target: Target, cases: int, seed: int, tally: Tally) -> None:
     """Draw cases from the check's strategy, climbing on tightness; shrink what refutes. Deterministic for a seed."""
+    assert check.cases is not None, "a check that is searched has a strategy"
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -222,7 +224,11 @@ def run_check(check: Lemma, target: Target, profile: Profile, seed: int = 0) -> 
         for case in pinned_cases_for(check, target):
             _count(check, target, case, outcome.tally)
         pinned_cases, pinned_telling = outcome.tally.cases, outcome.tally.telling
-        _search(check, target, max(profile.least, profile.cases // check.cost), seed, outcome.tally)
+        if check.domain is None:
+            _search(check, target, max(profile.least, profile.cases // check.cost), seed, outcome.tally)
+        else:
+            for case in check.domain(profile.name):
+                _count(check, target, case, outcome.tally)
     except Violation as violation:
         outcome.tally.cases, outcome.tally.telling = outcome.tally.cases + 1, outcome.tally.telling + 1
         outcome.verdict, outcome.case, outcome.claim = "refuted", violation.case, violation.claim
@@ -257,13 +263,16 @@ def audit(
 ) -> Iterator[Outcome]:
     """Every check on every target, and PRINTED's known-false statements on every target as well, one outcome at a time."""
     for check in list(LEMMAS.values()) if checks is None else checks:
-        for target in targets:
+        for target in targets_for(check, targets, expect_refutations=expect_refutations):
             progress(check, target)
             yield run_check(check, target, profile, seed)
-        if expect_refutations and "printed" in check.refuted_by:
-            for target in expected_refutations(targets):
-                progress(check, target)
-                yield run_check(check, target, profile, seed)
+
+
+def targets_for(check: Lemma, targets: Sequence[Target], *, expect_refutations: bool = True) -> list[Target]:
+    """On what a check runs: the targets, or the paper alone; and once more in PRINTED where the errata refute it."""
+    chosen = [Target("paper", None, targets[0].edition)] if check.is_about_the_paper else list(targets)
+    refuted = expect_refutations and "printed" in check.refuted_by
+    return [*chosen, *(expected_refutations(chosen) if refuted else ())]
 
 
 def expected_refutations(targets: Sequence[Target]) -> list[Target]:

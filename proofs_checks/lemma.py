@@ -7,7 +7,7 @@ share of telling cases is below its own least share is broken, and so is one tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
@@ -96,8 +96,9 @@ def _exact(value: Number) -> Fraction | ExpFraction:
 
 def _show(value: Number) -> str:
     if isinstance(value, Fraction) and value.denominator != 1:
-        text = str(value)
-        return f"{text} = {float(value):.9g}" if len(text) <= 40 else f"{float(value):.17g} (exact rational)"
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) > 128:  # too long to read, and to print
+            return f"{float(value):.17g} (exact rational)"
+        return f"{value} = {float(value):.9g}"
     return str(value)
 
 
@@ -146,7 +147,8 @@ class Lemma:
     item: str
     says: str
     body: Body
-    cases: Callable[[], SearchStrategy[Any]]
+    cases: Callable[[], SearchStrategy[Any]] | None
+    domain: Callable[[str], Iterable[Any]] | None
     given: Callable[[Any], None]
     needs: tuple[str, ...]
     telling: str
@@ -164,6 +166,15 @@ class Lemma:
         object.__setattr__(self, "statement", " ".join((self.body.__doc__ or "").split()))
         if not self.statement:
             raise AuditError(f"{self.name} has no docstring: it is the statement")
+        if (self.cases is None) == (self.domain is None):
+            raise AuditError(f"{self.name} needs either cases to search or a domain to go through")
+        if (self.domain is None) != (self.evidence not in {"proved", "exhaustive"}):
+            raise AuditError(f"{self.name}: proved and exhaustive evidence goes through a domain, all other does not")
+
+    @property
+    def is_about_the_paper(self) -> bool:
+        """Whether the statement is about numbers alone, so that no target is needed."""
+        return not self.needs
 
     def __call__(self, target: Target, case: Any) -> Iterator[Claim | Telling]:
         """The claims of the statement about one case, after its hypotheses have been asserted."""
@@ -187,7 +198,8 @@ def lemma(
     item: str,
     says: str,
     *,
-    cases: Callable[[], SearchStrategy[Any]],
+    cases: Callable[[], SearchStrategy[Any]] | None = None,
+    domain: Callable[[str], Iterable[Any]] | None = None,
     given: Callable[[Any], None],
     needs: tuple[str, ...],
     telling: str,
@@ -207,11 +219,13 @@ def lemma(
     says
         What it says in a few words, for the table.
     cases
-        A function that returns the Hypothesis strategy for cases that meet the hypotheses.
+        A function that returns the Hypothesis strategy for cases that meet the hypotheses, for sampled evidence.
+    domain
+        A function from the profile's name to every case of a domain, for exhaustive and proved evidence: all are run.
     given
         Asserts the hypotheses of a case with :func:`require`; never filters.
     needs
-        The functions of DESIGN's list that a target must have.
+        The functions that a target must have. None where the statement is about numbers alone: it runs once, without one.
     telling, least_telling
         What makes a case telling, in words, and the least share of such cases.
     refuted_by
@@ -234,6 +248,7 @@ def lemma(
             says,
             body,
             cases,
+            domain,
             given,
             needs,
             telling,

@@ -15,20 +15,29 @@ from rich.table import Table
 from proofs_checks.audit import Outcome
 from proofs_checks.datasets import Pair, from_json
 from proofs_checks.lemma import LEMMAS, Lemma
+from proofs_checks.paper import Row, grades, verdict
 from proofs_checks.privacy import OutlierFamily, RealPair, family_from_json, real_from_json
 from proofs_checks.ptr import Budget, budget_from_json
+from proofs_checks.scalars import Part, part_from_json
 
 __all__ = [
     "as_json",
     "load_case",
     "print_counterexample",
+    "print_ledger",
     "print_table",
     "save_counterexample",
     "tool_version",
     "verdict_text",
 ]
 
-_READERS = {Pair: from_json, Budget: budget_from_json, OutlierFamily: family_from_json, RealPair: real_from_json}
+_READERS: dict[type, Any] = {
+    Part: part_from_json,
+    Pair: from_json,
+    Budget: budget_from_json,
+    OutlierFamily: family_from_json,
+    RealPair: real_from_json,
+}
 _KINDS = {kind.__name__: reader for kind, reader in _READERS.items()}
 
 
@@ -80,8 +89,9 @@ def _rows(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
     return list(rows.values())
 
 
-def print_table(outcomes: Sequence[Outcome], targets: Sequence[str], console: Console) -> None:
+def print_table(outcomes: Sequence[Outcome], console: Console) -> None:
     """One table: statement, what it says, edition, evidence, telling/all cases, tightest ratio, a verdict a target."""
+    targets = list(dict.fromkeys(o.target.name for o in outcomes))
     table = Table(title="Statements of Brown, Hopkins and Smith (2023)", title_justify="left", show_lines=False)
     for heading in ("statement", "what it says", "edition", "evidence"):
         table.add_column(heading, overflow="fold")
@@ -107,6 +117,25 @@ def print_table(outcomes: Sequence[Outcome], targets: Sequence[str], console: Co
         "inequality seen, 1 is attained.",
         style="dim",
     )
+
+
+def print_ledger(rows: Sequence[Row], outcomes: Sequence[Outcome], console: Console) -> bool:
+    """The ledger with the verdicts of this process; returns whether every row is as it should be."""
+    table = Table(title="The paper, item by item", title_justify="left")
+    for heading in ("item", "what it says", "where it lives", "PRINTED", "REPAIRED", "evidence", "note"):
+        table.add_column(heading, overflow="fold")
+    sound = True
+    for row in rows:
+        words = [verdict(row, edition, outcomes) for edition in ("PRINTED", "REPAIRED")]
+        bad = any(word.startswith(("NO CHECK", "NOT RUN", "raised")) for word in words) or words[1] == "refuted"
+        missing = set(row.required) - grades(row)
+        sound = sound and not bad and not missing
+        style = "red" if bad or missing else "yellow" if words[0] == "refuted" else ""
+        evidence = ", ".join(sorted(grades(row))) or row.standing
+        lacking = f" (lacks {', '.join(sorted(missing))})" if missing else ""
+        table.add_row(row.item, row.says, row.where, *words, evidence + lacking, row.note, style=style)
+    console.print(table)
+    return sound
 
 
 def print_counterexample(outcome: Outcome, console: Console) -> None:

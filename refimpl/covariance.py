@@ -16,7 +16,7 @@ from refimpl.linalg import (
     second_moment,
     to_fmpq,
 )
-from refimpl.parameters import REPAIRED, Edition, Real, as_integer, as_rational
+from refimpl.parameters import REPAIRED, Edition, Real, as_integer, as_rational, checked_edition, checked_window
 from refimpl.results import StableCovarianceResult
 
 __all__ = ["entry_levels", "largest_good_subset", "score_of", "stable_covariance", "stable_second_moment"]
@@ -110,7 +110,7 @@ def stable_second_moment(
     edition
         Owns thresholds, score rule and windows.
     window
-        Length of the weight window, for editions that have one; None is the paper's k.
+        Length of the weight window, 1 to 9k - 1; None is the paper's k.
 
     Returns
     -------
@@ -131,7 +131,8 @@ def stable_second_moment(
     Algorithm StableCovariance, Eq. (49), Definition 30.
     """
     rows, lam, k = _rows("y", y), _positive("lambda_0", lambda_0), as_integer("k", k, 1)
-    m = rows.nrows()
+    m, window = rows.nrows(), checked_window(window, k)
+    checked_edition(edition)
     thresholds = [
         edition.outlier_threshold(lam, k, m, ell) for ell in range(edition.last_level(k, window) + 1)
     ]  # line 1

@@ -45,11 +45,14 @@ def to_fraction(value: fmpq) -> Fraction:
 
 
 def _from_array(name: str, array: np.ndarray[Any, Any]) -> fmpq_mat:
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name} must hold real numbers, got a masked array")
+    array = np.asarray(array)  # subclasses such as np.matrix index differently
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold real numbers, got an array of {array.dtype}")
     if array.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional (rows, columns), got {array.ndim} dimension(s)")
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         floats = array.astype(np.float64)
     if not np.isfinite(floats).all():
         raise ValueError(f"{name} must be finite: NaN and infinities are outside the domain")
@@ -60,8 +63,11 @@ def _from_array(name: str, array: np.ndarray[Any, Any]) -> fmpq_mat:
 
 def _from_nested(name: str, nested: Sequence[Any]) -> fmpq_mat:
     rows = [
-        list(row) if isinstance(row, Sequence | np.ndarray) and not isinstance(row, str) else None for row in nested
+        list(row) if isinstance(row, Sequence | np.ndarray) and not isinstance(row, str | bytes) else None
+        for row in nested
     ]
+    if any(isinstance(row, str | bytes) for row in nested):
+        raise TypeError(f"{name} must hold real numbers, got text")
     if not rows or None in rows:
         raise ValueError(f"{name} must be two-dimensional: a non-empty sequence of rows")
     widths = {len(row) for row in rows if row is not None}

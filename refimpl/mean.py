@@ -25,6 +25,7 @@ from refimpl.parameters import (
     Real,
     as_integer,
     as_rational,
+    checked_edition,
     checked_reference,
     ordered_stability_gamma,
 )
@@ -75,13 +76,14 @@ def largest_core(x: object, covariance: Covariance, lam: Real, tau: int, referen
     Algorithm LargestCore, Definition 35, Remark 36.
     """
     rows, threshold = exact_matrix("x", x), as_rational("lam", lam)
+    degree = as_integer("tau", tau)
     if threshold <= 0:
         raise ValueError(f"lam must be positive, got {lam}")
     indices = checked_reference(reference, rows.nrows())
     inverse = inverse_or_none(exact_covariance(rows, covariance))
     if inverse is None:
-        return frozenset(range(rows.nrows())) if tau <= 0 else frozenset()
-    return _largest_core(squared_distances(rows, inverse, indices), threshold, tau)
+        return frozenset(range(rows.nrows())) if degree <= 0 else frozenset()
+    return _largest_core(squared_distances(rows, inverse, indices), threshold, degree)
 
 
 def _largest_core(distances: SquaredDistances, lam: Fraction, tau: int) -> frozenset[int]:
@@ -149,6 +151,7 @@ def stable_mean(
     """
     rows, lam, k = exact_matrix("x", x), as_rational("lambda_0", lambda_0), as_integer("k", k, 1)
     n = rows.nrows()
+    checked_edition(edition)
     if n < 2:
         raise ValueError("x must have at least two rows")
     if lam <= 0 or ordered_stability_gamma(lam, n) >= 1:
@@ -186,6 +189,10 @@ def exact_covariance(
     """
     d = x.ncols()
     if isinstance(covariance, StableCovarianceResult):
+        if len(covariance.entry_level) != x.nrows() // 2:
+            raise ValueError(
+                f"covariance must be of the {x.nrows() // 2} pairs of x, got {len(covariance.entry_level)}"
+            )
         if isinstance(covariance.covariance, fmpq_mat):
             matrix = covariance.covariance
         elif k is None:

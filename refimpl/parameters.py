@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,6 +36,9 @@ __all__ = [
     "Real",
     "as_integer",
     "as_rational",
+    "checked_edition",
+    "checked_reference",
+    "checked_window",
     "covariance_parameters",
     "covariance_step",
     "failure_reason",
@@ -57,6 +61,15 @@ class PrintedEditionWarning(UserWarning):
     """The PRINTED edition was asked to release something: its test is not differentially private."""
 
 
+_LARGEST_EXPONENT = 10_000  # of a decimal string: far beyond every float, and still quick as an exact integer
+
+
+def _decimal_exponent(text: str) -> int:
+    """The size of the exponent of a decimal string, 0 where it has none that could be read."""
+    match = re.search(r"[eE][+-]?(\d+)", text.replace("_", ""))
+    return int(match[1]) if match and len(match[1]) <= 20 else 0 if match is None else _LARGEST_EXPONENT + 1
+
+
 def as_rational(name: str, value: object) -> Fraction:
     """The exact rational value of a parameter.
 
@@ -77,27 +90,34 @@ def as_rational(name: str, value: object) -> Fraction:
         raise TypeError(f"{name} must be a real number, got {type(value).__name__}")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{name} must be finite, got {value}")
+    if isinstance(value, str) and _decimal_exponent(value) > _LARGEST_EXPONENT:
+        raise ValueError(f"{name} must have a decimal exponent of at most {_LARGEST_EXPONENT}, got {value!r}")
     try:
         return Fraction(value)
     except (ValueError, ZeroDivisionError):
         raise ValueError(f"{name} must be a number, got {value!r}") from None
 
 
-def as_integer(name: str, value: SupportsIndex, least: int) -> int:
-    """``value`` as an int that is at least ``least``; TypeError or ValueError naming the parameter otherwise."""
+def as_integer(name: str, value: SupportsIndex, least: int | None = None) -> int:
+    """``value`` as an int, at least ``least`` if given; TypeError or ValueError naming the parameter otherwise."""
     if isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer, got bool")
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}") from None
-    if number < least:
+    if least is not None and number < least:
         raise ValueError(f"{name} must be at least {least}, got {number}")
     return number
 
 
 def lambda_ell(lambda_0: Fraction, k: int, ell: int) -> Fraction:
-    """Outlier threshold lambda_ell of the covariance stage, Eq. (49): lambda_0 / (1 - ell/(10k))."""
+    """Outlier threshold lambda_ell of the covariance stage, Eq. (49): lambda_0 / (1 - ell/(10k)).
+
+    Privacy
+    -------
+    Public: a function of public numbers only.
+    """
     return lambda_0 / (1 - Fraction(ell, 10 * k))
 
 
@@ -107,7 +127,12 @@ def ordered_stability_gamma(lambda_0: Fraction, n: int) -> Fraction:
 
 
 def Lambda_ell(lambda_0: Fraction, n: int, ell: int) -> Fraction:  # noqa: N802 - the paper's capital Lambda
-    """Distance threshold Lambda_ell of the mean stage, Eq. (67): lambda_0 (1 - gamma)^(-ell), n > (50/9) lambda_0."""
+    """Distance threshold Lambda_ell of the mean stage, Eq. (67): lambda_0 (1 - gamma)^(-ell), for n > (50/9) lambda_0.
+
+    Privacy
+    -------
+    Public: a function of public numbers only.
+    """
     return lambda_0 * (1 - ordered_stability_gamma(lambda_0, n)) ** -ell
 
 
@@ -139,8 +164,8 @@ class Edition:
         (k, lambda_0, m) -> what Lemma 25 claims the weights are good for.
     representative_factor
         Definition 33 counts neighbours within this factor times Lambda_2k.
-    mean_move_squared
-        (k, lambda_0, n) -> what Lemma 13 claims of the squared Mahalanobis move of the mean.
+    mean_move
+        The constant C and the power p of Lemma 13.
     """
 
     name: str
@@ -156,7 +181,21 @@ class Edition:
     halves_rows_in_gate: bool
     goodness_factor: Callable[[int, Fraction, int], Fraction]
     representative_factor: int
-    mean_move_squared: Callable[[int, Fraction, int], Fraction]
+    mean_move: tuple[int, int]
+
+    def mean_move_squared(self, k: int, lambda_0: Fraction, n: int) -> Fraction:
+        """What Lemma 13 claims of the squared Mahalanobis move of the mean: C lambda_0/((1-gamma)^{2k+1} (1-k/n)^p n^2)."""
+        return self._move_without_gamma(k, lambda_0, n) / (1 - ordered_stability_gamma(lambda_0, n)) ** (2 * k + 1)
+
+    def mean_move_enclosure(self, k: int, lambda_0: Fraction, n: int, precision: int) -> Enclosure:
+        """The same, enclosed: the exact power has millions of digits where epsilon is small and k large."""
+        gamma = reals.log(1 - ordered_stability_gamma(lambda_0, n), precision) * -(2 * k + 1)
+        power = Enclosure(reals.exp(gamma.lower, precision).lower, reals.exp(gamma.upper, precision).upper)
+        return power * self._move_without_gamma(k, lambda_0, n)
+
+    def _move_without_gamma(self, k: int, lambda_0: Fraction, n: int) -> Fraction:
+        constant, power = self.mean_move
+        return constant * lambda_0 / ((1 - Fraction(k, n)) ** power * n**2)
 
     def __repr__(self) -> str:
         return self.name
@@ -199,14 +238,6 @@ def _repaired_goodness(k: int, lambda_0: Fraction, m: int) -> Fraction:
     return last / (1 - Fraction((k - 1) ** 2, k) * last / m)
 
 
-def _mean_move(constant: int, power: int) -> Callable[[int, Fraction, int], Fraction]:
-    def bound(k: int, lambda_0: Fraction, n: int) -> Fraction:
-        gamma = ordered_stability_gamma(lambda_0, n)
-        return constant * lambda_0 / ((1 - gamma) ** (2 * k + 1) * (1 - Fraction(k, n)) ** power * n**2)
-
-    return bound
-
-
 PRINTED = Edition(
     name="PRINTED",
     sensitivity=2,
@@ -221,7 +252,7 @@ PRINTED = Edition(
     halves_rows_in_gate=False,
     goodness_factor=_printed_goodness,
     representative_factor=4,
-    mean_move_squared=_mean_move(25, 4),
+    mean_move=(25, 4),
 )
 """The letter of the paper. Its test is not private, and so neither is its main algorithm: for study, never for data."""
 
@@ -239,7 +270,7 @@ REPAIRED = Edition(
     halves_rows_in_gate=True,
     goodness_factor=_repaired_goodness,
     representative_factor=2,
-    mean_move_squared=_mean_move(32, 2),
+    mean_move=(32, 2),
 )
 """The smallest change of the paper that makes every privacy lemma true. The default."""
 
@@ -345,8 +376,7 @@ Parameters = MeanParameters | CovarianceParameters | GaussianParameters
 def _checked_budget(
     epsilon: object, delta: object, lambda_0: object, edition: Edition
 ) -> tuple[Fraction, Fraction, Fraction]:
-    if not isinstance(edition, Edition):
-        raise TypeError(f"edition must be an Edition, got {type(edition).__name__}")
+    checked_edition(edition)
     eps, dlt, lam = (
         as_rational("epsilon", epsilon),
         as_rational("delta", delta),
@@ -410,9 +440,13 @@ def _mean_noise_scale(
     if edition.test_law == "printed":
         scale = Fraction(810) * lambda_0 / (epsilon * n) ** 2
         return reals.round_up(lambda p: reals.sqrt(reals.log(12 / delta, p) * scale, p))
-    move = edition.mean_move_squared(k, lambda_0, n)
     eps, dlt = epsilon / 3, delta / 6
-    return reals.round_up(lambda p: reals.sqrt(reals.log(2 / dlt, p) * (2 * move / eps**2), p))
+
+    def scale_at(precision: int) -> Enclosure:
+        move = edition.mean_move_enclosure(k, lambda_0, n, precision)
+        return reals.sqrt(reals.log(2 / dlt, precision) * move * (2 / eps**2), precision)
+
+    return reals.round_up(scale_at)
 
 
 def _least_rows(lambda_0: Fraction, k: int, edition: Edition, printed_factor: int) -> int:
@@ -590,7 +624,12 @@ def _learner_gate(parameters: GaussianParameters) -> bool:
 
 
 def passes_gates(parameters: Parameters) -> bool:
-    """Whether the algorithm goes on to look at the data at all, from public numbers only."""
+    """Whether the algorithm goes on to look at the data at all.
+
+    Privacy
+    -------
+    Public: a function of public numbers only.
+    """
     if isinstance(parameters, GaussianParameters):
         p = parameters
         return _learner_gate(p) and passes_gates(p.mean) and passes_gates(p.covariance)
@@ -609,6 +648,10 @@ def failure_reason(parameters: Parameters) -> str | None:
     """Why every data set of this size FAILs, in one sentence from public numbers, or None where some do not.
 
     Never says anything about a particular data set: a FAIL of the test has no reason that could be shown.
+
+    Privacy
+    -------
+    Public: a function of public numbers only.
     """
     if isinstance(parameters, GaussianParameters):
         if not _learner_gate(parameters):
@@ -638,6 +681,10 @@ def largest_lambda_0(
     """A lambda_0, rounded down, that is the largest the gates of a task ("mean" or "covariance") let through for n rows.
 
     Below 1 means that no lambda_0 is accepted. Larger is safer for the data (fewer outliers) and noisier.
+
+    Privacy
+    -------
+    Public: a function of public numbers only.
     """
     n = as_integer("n", n, 0)
     eps, dlt, _ = _checked_budget(epsilon, delta, 1, edition)
@@ -651,6 +698,23 @@ def largest_lambda_0(
     largest_step = (_mean_largest_step if task == "mean" else _covariance_largest_step)(eps, dlt)
     by_step = (n / (Fraction(50, 9) + Fraction(25, 3) / largest_step(128))).lower
     return min(by_size, by_step)
+
+
+def checked_edition(edition: Edition) -> Edition:
+    """The edition, or TypeError: its name alone is not one."""
+    if not isinstance(edition, Edition):
+        raise TypeError(f"edition must be an Edition, got {type(edition).__name__}")
+    return edition
+
+
+def checked_window(window: int | None, k: int) -> int | None:
+    """The length of a weight window, from 1 to 9k - 1 so that lambda_{k+window} is defined, or None for the edition's own."""
+    if window is None:
+        return None
+    length = as_integer("window", window, 1)
+    if length >= 9 * k:
+        raise ValueError(f"window must be below 9k = {9 * k}, got {length}")
+    return length
 
 
 def checked_reference(reference: Sequence[int], n: int) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import fmpq_mat
+from flint import fmpq, fmpq_mat
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -202,7 +202,7 @@ def _to_float(value: Fraction) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def _rounded(number: Any) -> float:
@@ -221,6 +221,17 @@ def _exact_vector(name: str, values: Any, shape: tuple[int, ...]) -> list[list[F
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite of shape {shape}, got shape {array.shape}")
     return [[Fraction(value) for value in row] for row in np.atleast_2d(array).tolist()]
+
+
+def _factors(covariance: object) -> tuple[list[list[fmpq]], list[fmpq]]:
+    """L and D of an exact covariance, or ValueError naming it."""
+    matrix = exact_matrix("covariance", covariance)
+    if matrix.nrows() != matrix.ncols() or matrix != matrix.transpose():
+        raise ValueError(f"covariance must be square and symmetric, got {matrix.nrows()} x {matrix.ncols()}")
+    factors = ldl(matrix)
+    if factors is None:
+        raise ValueError("covariance must be positive semidefinite")
+    return factors
 
 
 def gaussian_release(mean: Any, covariance: object, noise_scale: Fraction, normals: Any) -> NDArray[np.float64]:
@@ -254,12 +265,10 @@ def gaussian_release(mean: Any, covariance: object, noise_scale: Fraction, norma
     ----------
     Algorithm 1; CASES D16.
     """
-    matrix = exact_matrix("covariance", covariance)
-    factors = ldl(matrix)
-    if factors is None:
-        raise ValueError("covariance must be positive semidefinite")
-    lower, diagonal = factors
-    d = matrix.nrows()
+    lower, diagonal = _factors(covariance)
+    d = len(diagonal)
+    if len(mean) != d:
+        raise ValueError(f"mean must have {d} coordinates, got {len(mean)}")
     ((*z,),) = _exact_vector("normals", normals, (d,))
 
     def entry(i: int, precision: int) -> Enclosure:
@@ -302,12 +311,10 @@ def wishart_release(covariance: object, samples: int, normals: Any) -> NDArray[n
     ----------
     Algorithm 5.1.
     """
-    matrix = exact_matrix("covariance", covariance)
-    factors = ldl(matrix)
-    if factors is None:
-        raise ValueError("covariance must be positive semidefinite")
-    lower, diagonal = factors
-    d = matrix.nrows()
+    lower, diagonal = _factors(covariance)
+    d = len(diagonal)
+    if samples < 1:
+        raise ValueError(f"samples must be at least 1, got {samples}")
     z = exact_matrix("normals", np.asarray(normals, dtype=np.float64))
     if (z.nrows(), z.ncols()) != (samples, d):
         raise ValueError(f"normals must be {samples} x {d}, got {z.nrows()} x {z.ncols()}")
@@ -473,8 +480,8 @@ def _covariance_release(
     x: fmpq_mat, parameters: CovarianceParameters, coins: CovarianceCoins
 ) -> PrivateCovarianceResult:
     p = parameters  # line 1
-    if np.shape(coins.normals) != (p.samples, p.d):
-        raise ValueError(f"coins.normals must be {p.samples} x {p.d}, got shape {np.shape(coins.normals)}")
+    if np.shape(coins.normals) != (p.samples, p.d) or not np.isfinite(coins.normals).all():
+        raise ValueError(f"coins.normals must be finite, {p.samples} x {p.d}, got shape {np.shape(coins.normals)}")
     if not passes_gates(p):
         return PrivateCovarianceResult(None, p)  # line 2
     covariance = stable_covariance(x, p.lambda_0, p.k, edition=p.edition)  # line 3

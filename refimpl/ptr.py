@@ -11,7 +11,7 @@ import hashlib
 from fractions import Fraction
 from typing import TypeVar
 
-from refimpl.parameters import REPAIRED, Edition, Real, as_integer, as_rational
+from refimpl.parameters import REPAIRED, Edition, Real, as_integer, as_rational, checked_edition
 from refimpl.reals import ExpFraction
 from refimpl.results import TestCoin
 
@@ -133,6 +133,7 @@ def ptr_pass_probability_at_growth(
     Claim 10, Claim 58, Eq. (135); Desfontaines, Voss, Gipson and Mandayam (2022) for the optimal curve.
     """
     z, exact_delta = as_integer("score", score, 0), _checked_delta(delta)
+    checked_edition(edition)
     if isinstance(growth, ExpFraction):
         if growth <= 1:
             raise ValueError("growth must be greater than 1")
@@ -176,7 +177,7 @@ def ptr_pass_probability(score: int, epsilon: Real, delta: Real, *, edition: Edi
     exact_epsilon = as_rational("epsilon", epsilon)
     if exact_epsilon <= 0:
         raise ValueError(f"epsilon must be positive, got {epsilon}")
-    growth = ExpFraction(exact_epsilon / edition.sensitivity)
+    growth = ExpFraction(exact_epsilon / checked_edition(edition).sensitivity)
     return _law(as_integer("score", score, 0), growth, _checked_delta(delta), edition)
 
 

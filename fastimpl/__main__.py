@@ -1,0 +1,336 @@
+"""The command ``bhs23-release``: a private mean, covariance or both of a file, and the plan before it.
+
+It shows a release or FAIL, and public numbers. What it prints besides the release does not depend on what the
+rows say.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table as TextTable
+from typer.main import get_command
+
+from fastimpl import private_covariance, private_gaussian, private_mean
+from fastimpl.table import TableError, read_table
+from refimpl.parameters import (
+    EDITIONS,
+    CovarianceParameters,
+    Edition,
+    GaussianParameters,
+    MeanParameters,
+    PrintedEditionWarning,
+    covariance_parameters,
+    failure_reason,
+    gaussian_parameters,
+    largest_lambda_0,
+    mean_parameters,
+    passes_gates,
+)
+
+__all__ = ["main"]
+
+Parameters = MeanParameters | CovarianceParameters | GaussianParameters
+
+EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
+NO_PUBLIC_REASON = "no public quantity rules these parameters out, and the private test gives no reason"
+HELP = """Differentially private mean and covariance of the rows of a file (Brown, Hopkins, Smith 2023).
+
+Exit status: 0 for a release, and 0 for FAIL too, which is one of the outputs of the algorithm and not an
+error; 2 for bad input, with one line on stderr.
+
+The guarantee holds for tables of finite numbers with a public number of rows, in which one row may be replaced
+by another. A file outside that domain (text, missing values, NaN) gets an error, and the error tells that it is
+outside. Numbers given as 1e-6 or 1/3 are taken exactly.
+"""
+
+app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=False, rich_markup_mode=None)
+
+
+class EditionName(StrEnum):
+    """The editions by the names that the command line takes."""
+
+    REPAIRED = "repaired"
+    PRINTED = "printed"
+
+
+File = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="CSV (a header is detected) or .npy, a row a person.", show_default=False),
+]
+Epsilon = Annotated[str, typer.Option("--epsilon", help="Privacy parameter, in (0, 1].", show_default=False)]
+Delta = Annotated[str, typer.Option("--delta", help="Privacy parameter, in (0, 1), such as 1e-6.", show_default=False)]
+LambdaZero = Annotated[
+    str,
+    typer.Option(
+        "--lambda-0",
+        help="Outlier threshold of squared Mahalanobis norms: well above d, chosen without looking at the data.",
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        help="Names or numbers (from 0) with commas between: a,b or 0,1. Default: all.",
+        show_default=False,
+    ),
+]
+Choice = Annotated[
+    EditionName,
+    typer.Option(
+        "--edition",
+        case_sensitive=False,
+        help="printed is the letter of the paper, and NOT private: for study only.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
+Rows = Annotated[int, typer.Option("--n", help="Number of rows.", show_default=False)]
+Dimension = Annotated[int, typer.Option("--d", help="Number of columns.", show_default=False)]
+
+
+Request = dict[str, Any]  # the arguments epsilon, delta, lambda_0 and edition, which every function of ours takes
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to release: its help, its public parameters, its algorithm, the fields of its result."""
+
+    name: str
+    help: str
+    parameters: Callable[..., Parameters]
+    release: Callable[..., Any]
+    outputs: tuple[str, ...]
+
+
+MEAN = Task("mean", "Release the mean of the rows (Algorithm 1), or FAIL.", mean_parameters, private_mean, ("mean",))
+COVARIANCE = Task(
+    "covariance",
+    "Release the covariance of the rows (Algorithm 5.1), or FAIL.",
+    covariance_parameters,
+    private_covariance,
+    ("covariance",),
+)
+GAUSSIAN = Task(
+    "gaussian",
+    "Release mean and covariance together for one budget (Algorithm 5.2), or FAIL.",
+    gaussian_parameters,
+    private_gaussian,
+    ("mean", "covariance"),
+)
+
+
+def _command(task: Task) -> Callable[..., None]:
+    def release(
+        file: File,
+        *,
+        epsilon: Epsilon,
+        delta: Delta,
+        lambda_0: LambdaZero,
+        columns: Columns = None,
+        edition: Choice = EditionName.REPAIRED,
+        as_json: AsJson = False,
+    ) -> None:
+        _run(task, file, columns, _request(epsilon, delta, lambda_0, edition), as_json=as_json)
+
+    return release
+
+
+for _task in (MEAN, COVARIANCE, GAUSSIAN):
+    app.command(_task.name, help=_task.help)(_command(_task))
+
+
+@app.command("plan")
+def plan(
+    *,
+    n: Rows,
+    d: Dimension,
+    epsilon: Epsilon,
+    delta: Delta,
+    lambda_0: LambdaZero,
+    edition: Choice = EditionName.REPAIRED,
+    as_json: AsJson = False,
+) -> None:
+    """Show what n rows in d columns can give, from these public numbers alone: no file is read."""
+    request = _request(epsilon, delta, lambda_0, edition)
+    plans = {task.name: _plan_of(task, n, d, request) for task in (MEAN, COVARIANCE)}
+    notes = _notes(d, request)
+    report = {"command": "plan", "n": n, "d": d, **_echo(request), **plans, "warnings": notes}
+    _show_warnings(notes)
+    if as_json:
+        print(json.dumps(report))
+    else:
+        _print_plan(plans)
+
+
+def _request(epsilon: str, delta: str, lambda_0: str, edition: EditionName) -> Request:
+    return {"epsilon": epsilon, "delta": delta, "lambda_0": lambda_0, "edition": EDITIONS[edition.name]}
+
+
+def _run(task: Task, file: Path, columns: str | None, request: Request, *, as_json: bool) -> None:
+    _public(lambda: mean_parameters(0, 1, **request))  # a wrong parameter is told before a large file is read
+    try:
+        table = read_table(file, columns)
+    except TableError as error:
+        _stop(f"FILE {file}: {error}")
+    n, d = table.rows.shape
+    public = {"command": task.name, "n": n, "d": d, "columns": list(table.columns), **_echo(request)}
+    parameters = _public(lambda: task.parameters(n, d, **request))
+    public |= {"parameters": _numbers(parameters), "warnings": _notes(d, request)}
+    _show_warnings(public["warnings"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrintedEditionWarning)  # said already, in one line
+        released = task.release(table.rows, **request)
+    report = public | _outcome(task, parameters, released)
+    if as_json:
+        print(json.dumps(report))
+    else:
+        _print_release(task, report)
+
+
+def _outcome(task: Task, parameters: Parameters, released: Any) -> dict[str, Any]:
+    """Return the part of a report that is not public before the release: the release, or FAIL."""
+    values = {name: getattr(released, name) for name in task.outputs}
+    if any(value is None for value in values.values()):
+        reason = failure_reason(parameters) or NO_PUBLIC_REASON
+        return {"status": "FAIL", "reason": reason, **dict.fromkeys(values)}
+    return {"status": "release", "reason": None, **{name: value.tolist() for name, value in values.items()}}
+
+
+def _echo(request: Request) -> dict[str, str]:
+    return {name: str(value) for name, value in request.items()}
+
+
+def _numbers(parameters: Parameters) -> dict[str, Any]:
+    """Return the public numbers that an algorithm derives, ready for JSON."""
+    if isinstance(parameters, GaussianParameters):
+        return {"mean": _numbers(parameters.mean), "covariance": _numbers(parameters.covariance)}
+    shared = {"k": parameters.k, "least_n": parameters.least_n}
+    if isinstance(parameters, MeanParameters):
+        return shared | {
+            "reference_size": parameters.reference_size,
+            "noise_scale": float(parameters.noise_scale),
+        }
+    return shared | {"samples": parameters.samples}
+
+
+def _plan_of(task: Task, n: int, d: int, request: Request) -> dict[str, Any]:
+    parameters = _public(lambda: task.parameters(n, d, **request))
+    privacy = {name: value for name, value in request.items() if name != "lambda_0"}
+    numbers = _numbers(parameters)
+    if not passes_gates(parameters):  # nothing would be released, so there is no noise and there are no draws
+        numbers |= {name: None for name in ("noise_scale", "samples") if name in numbers}
+    largest = largest_lambda_0(n, **privacy, task=task.name)
+    return {
+        "reason": failure_reason(parameters),
+        **numbers,
+        "largest_lambda_0": _rounded_down(largest) if largest >= 1 else None,
+    }
+
+
+def _rounded_down(value: Fraction) -> str:
+    """Return a decimal that is not above ``value``, so that it can be used as it is shown."""
+    whole, part = divmod(math.floor(value * 10**4), 10**4)
+    return f"{whole}.{part:04d}".rstrip("0").rstrip(".")
+
+
+def _notes(d: int, request: Request) -> list[str]:
+    """Return warnings that follow from public numbers alone."""
+    edition: Edition = request["edition"]
+    notes = []
+    if edition.test_law == "printed":
+        notes.append("the PRINTED edition is not differentially private: for study, never for data")
+    if Fraction(request["lambda_0"]) < d:
+        notes.append(f"lambda_0 = {request['lambda_0']} is below d = {d}: hardly any data can pass the test")
+    return notes
+
+
+def _print_release(task: Task, report: dict[str, Any]) -> None:
+    print(f"{report['status']}: {task.name} of {report['n']} rows, {report['edition']} edition,", end=" ")
+    print(f"epsilon = {report['epsilon']}, delta = {report['delta']}, lambda_0 = {report['lambda_0']}")
+    if report["reason"] is not None:
+        print(f"  {report['reason']}")
+        return
+    width = max(map(len, report["columns"]))
+    for name in task.outputs:
+        print(f"{name}:")
+        for column, value in zip(report["columns"], report[name], strict=True):
+            print(f"  {column:{width}}  {_digits(value)}")
+
+
+def _digits(value: float | list[float]) -> str:
+    """Return the shortest digits that mean just this float64 (or these)."""
+    return "  ".join(f"{number!r:>22}" for number in value) if isinstance(value, list) else repr(value)
+
+
+def _print_plan(plans: dict[str, dict[str, Any]]) -> None:
+    table = TextTable(box=box.SIMPLE)
+    table.add_column("")
+    for name in plans:
+        table.add_column(name, justify="right")
+    for label, key in (
+        ("k, the score that always fails", "k"),
+        ("|R|, reference points", "reference_size"),
+        ("N, Gaussian draws", "samples"),
+        ("least n at this lambda_0", "least_n"),
+        ("c, noise in standard deviations", "noise_scale"),
+        ("largest lambda_0 at this n", "largest_lambda_0"),
+    ):
+        table.add_row(label, *(_cell(numbers, key) for numbers in plans.values()))
+    Console(highlight=False, width=None if sys.stdout.isatty() else 100).print(table)
+    for name, numbers in plans.items():
+        print(f"{name}: {'always FAIL: ' + numbers['reason'] if numbers['reason'] else 'can be released'}")
+
+
+def _cell(numbers: dict[str, Any], key: str) -> str:
+    value = numbers.get(key, "")
+    return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _show_warnings(notes: Iterable[str]) -> None:
+    for note in notes:
+        print(f"warning: {note}", file=sys.stderr)
+
+
+Value = TypeVar("Value")
+
+
+def _public(compute: Callable[[], Value]) -> Value:
+    """Compute something from public numbers; what is wrong with them becomes the one line of an error."""
+    try:
+        return compute()
+    except (TypeError, ValueError) as error:
+        _stop(str(error))
+
+
+def _stop(message: str) -> NoReturn:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command with these arguments (default: those of the process) and leave with its exit status."""
+    try:
+        status = get_command(app).main(arguments, prog_name="bhs23-release", standalone_mode=False)
+    except typer.TyperException as error:  # an unknown option, a missing one, ...
+        print(f"error: {' '.join(error.format_message().split())}", file=sys.stderr)
+        status = EXIT_BAD_INPUT
+    except typer.Abort:  # Ctrl-C
+        status = EXIT_INTERRUPTED
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

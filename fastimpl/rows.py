@@ -1,0 +1,188 @@
+"""Rows: what comes in at the door, and differences of rows kept as the pairs that they are.
+
+Data are what the floats say they are. A difference x_i - x_{i+m} need not be a float64, so it is never stored rounded:
+:class:`Vectors` keeps both rows, the float path rounds their difference when it needs it, and the exact path does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refimpl.parameters import Real, as_rational
+
+__all__ = ["Floats", "Indices", "Vectors", "as_rows", "as_square", "distinct", "pairs", "pairs_of_pairs", "positive"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+def _from_nested(name: str, data: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
+    """A nested sequence as an array; integers too large for 64 bits become float64 (infinite where they overflow)."""
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of one length") from None
+    except OverflowError:
+        raise ValueError(f"{name} must be finite: a number overflows float64") from None
+    if array.dtype != object or array.ndim != 2:
+        return array
+    kinds = {type(value) for value in array.ravel().tolist()}
+    if not kinds <= {int, float}:
+        worst = min(kind.__name__ for kind in kinds - {int, float})
+        raise TypeError(f"{name} must hold real numbers, got {worst}")
+    return np.array([[_to_float(value) for value in row] for row in array.tolist()], dtype=np.float64)
+
+
+def _to_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+def as_rows(name: str, data: object) -> Floats:
+    """A data set as finite float64, in C order, n x d with d >= 1; the argument itself is never changed.
+
+    Parameters
+    ----------
+    name
+        What to call the argument in an error.
+    data
+        A numpy array of any real dtype and memory order, something that numpy reads as one, or nested sequences of numbers.
+        Conversion to float64 works on single entries, so it keeps adjacency.
+
+    Raises
+    ------
+    TypeError
+        If it holds bool, object, str or complex entries. The message names the type, never a value.
+    ValueError
+        If it is not two-dimensional with at least one column, or an entry is NaN, infinite or overflows float64.
+    """
+    if isinstance(data, np.ma.MaskedArray):
+        raise TypeError(f"{name} must hold real numbers, got a masked array")
+    array = _from_nested(name, data) if isinstance(data, list | tuple) else np.asarray(data)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must hold real numbers, got {array.dtype}")
+    if array.ndim != 2:
+        raise ValueError(f"{name} must be two-dimensional (rows, columns), got {array.ndim} dimension(s)")
+    if array.shape[1] < 1:
+        raise ValueError(f"{name} must have at least one column")
+    with np.errstate(over="ignore", under="ignore"):
+        floats = np.ascontiguousarray(array, dtype=np.float64)
+    if not np.isfinite(floats).all():
+        raise ValueError(f"{name} must be finite: NaN and infinities are outside the domain")
+    return floats
+
+
+def as_square(name: str, data: object, d: int) -> Floats:
+    """A symmetric d x d matrix as float64; ValueError or TypeError naming the argument otherwise."""
+    matrix = as_rows(name, data)
+    if matrix.shape != (d, d):
+        raise ValueError(f"{name} must be {d} x {d}, got {matrix.shape[0]} x {matrix.shape[1]}")
+    if not np.array_equal(matrix, matrix.T):
+        raise ValueError(f"{name} must be symmetric and positive semidefinite")
+    return matrix
+
+
+def positive(name: str, value: Real) -> Fraction:
+    """A parameter as an exact positive rational; ValueError or TypeError naming it otherwise."""
+    number = as_rational(name, value)
+    if number <= 0:
+        raise ValueError(f"{name} must be positive, got {value}")
+    return number
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """The vectors sum(plus) - sum(minus), exactly: m x d finite float64 arrays, one or two of each sign and as many minus."""
+
+    plus: tuple[Floats, ...]
+    minus: tuple[Floats, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.plus[0])
+
+    @property
+    def width(self) -> int:
+        """d, the number of columns."""
+        return int(self.plus[0].shape[1])
+
+    @property
+    def parts(self) -> tuple[Floats, ...]:
+        """All arrays, those to be added first."""
+        return self.plus + self.minus
+
+    def take(self, index: Indices | slice) -> Vectors:
+        """The vectors of some indices."""
+        return Vectors(tuple(part[index] for part in self.plus), tuple(part[index] for part in self.minus))
+
+    def rounded(self) -> Floats:
+        """The vectors as float64, each entry within 2u of its exact value, relatively; not finite where that is not known.
+
+        One subtraction is correctly rounded, and exact where its result is subnormal (Higham, Accuracy and Stability of
+        Numerical Algorithms, 2nd ed., section 2.5), so there is no underflow to account for; an overflow is infinite.
+        """
+        if not self.minus:
+            return self.plus[0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            if len(self.minus) == 1:
+                return np.asarray(self.plus[0] - self.minus[0])
+            return _rounded_sum(self.plus, self.minus)
+
+
+def _two_difference(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Fl(a - b) and its exact error (TwoSum, Knuth); NaN or infinite after an overflow."""
+    difference = a - b
+    virtual = difference - a
+    return difference, (a - (difference - virtual)) + (-b - virtual)
+
+
+def _rounded_sum(plus: tuple[Floats, ...], minus: tuple[Floats, ...]) -> Floats:
+    """(a - b) + (c - e) to within 2u, or NaN where cancellation is too strong for that to be sure.
+
+    With a - b = s + p, c - e = r + q and s + r = t + v exactly, the sum t + (v + (p + q)) errs by at most u of itself and
+    by 4 u (|v| + |p| + |q|), which is at most 8 u^2 (|s| + |r|); that is below u of it where it exceeds 2^-48 (|s| + |r|).
+    """
+    s, p = _two_difference(plus[0], minus[0])
+    r, q = _two_difference(plus[1], minus[1])
+    t, v = _two_difference(s, -r)
+    total = t + (v + (p + q))
+    exact = (v == 0) & (p == 0) & (q == 0)
+    sure = exact | (np.abs(total) > 2.0**-48 * (np.abs(s) + np.abs(r)))
+    return np.where(sure & np.isfinite(total), total, np.nan)
+
+
+def pairs(x: Floats) -> Vectors:
+    """The m = floor(n/2) differences x_i - x_{i+m}, which are sqrt 2 times the paired rows of the paper."""
+    m = len(x) // 2
+    return Vectors((x[:m],), (x[m : 2 * m],))
+
+
+def pairs_of_pairs(x: Floats) -> Vectors:
+    """The differences of the differences: what Algorithm 5.2 as printed feeds to StableCovariance, which pairs again."""
+    m = len(x) // 2
+    q = m // 2
+    a, b, c, e = x[:q], x[m : m + q], x[q : 2 * q], x[m + q : m + 2 * q]
+    return Vectors((a, e), (b, c))
+
+
+def distinct(vectors: Vectors) -> tuple[Indices, Indices]:
+    """Positions of one vector of each kind, and for every vector the number of its kind. Equal kinds are equal vectors.
+
+    Two equal vectors may be told apart if their parts differ: that only costs time.
+    """
+    parts: tuple[Floats, ...] = vectors.parts
+    if len(parts) == 2:
+        with np.errstate(over="ignore", invalid="ignore"):
+            difference, error = _two_difference(*parts)
+        if np.isfinite(difference).all() and not error.any():
+            parts = (difference,)
+    keys = np.ascontiguousarray(np.concatenate(parts, axis=1) + 0.0)  # + 0.0 makes -0.0 and 0.0 one
+    void = keys.view(np.dtype((np.void, keys.itemsize * keys.shape[1]))).ravel()
+    _, where, kind = np.unique(void, return_index=True, return_inverse=True)
+    return where.astype(np.int64), kind.astype(np.int64).ravel()

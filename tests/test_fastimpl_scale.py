@@ -1,0 +1,161 @@
+"""fastimpl at sizes that exact arithmetic cannot follow: blocks, many levels, adversaries; figures are only upper limits."""
+
+from __future__ import annotations
+
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import fastimpl
+from fastimpl import certified
+from fastimpl.mean import _BLOCK
+from refimpl.parameters import PRINTED
+
+Rows = NDArray[np.float64]
+
+
+def e3(n: int = 19600) -> tuple[Rows, Rows]:
+    """Erratum E3 at full size: 95 or 96 pairs (3, -2), which the covariance stage throws out at every level."""
+    m = n // 2
+    x = np.zeros((n, 1))
+    x[:m] = 1.0
+    x[:95], x[m : m + 96] = 3.0, -2.0
+    x_prime = x.copy()
+    x_prime[95] = 3.0
+    return x, x_prime
+
+
+def test_e3_at_full_size() -> None:
+    parameters = fastimpl.mean_parameters(19600, 1, epsilon=1, delta="1e-6", lambda_0=10, edition=PRINTED)
+    assert (parameters.k, parameters.reference_size) == (98, 1065)
+    coins = fastimpl.draw_mean_coins(parameters, np.random.default_rng(4))
+    probabilities = []
+    for x, score in zip(e3(), (95, 96), strict=True):
+        covariance = fastimpl.stable_covariance(x, 10, 98, edition=PRINTED)
+        mean = fastimpl.stable_mean(x, covariance, 10, 98, coins.reference, edition=PRINTED)
+        assert covariance.score == score
+        assert mean.score <= 20
+        z = max(covariance.score, mean.score)
+        p, delta = parameters, parameters.test_delta
+        probabilities.append(fastimpl.ptr_pass_probability(z, p.test_epsilon, delta, edition=PRINTED))
+    assert probabilities[0] == pytest.approx(0.1017, abs=1e-4)
+    assert probabilities[1] == 0.0
+
+
+def test_the_mean_stage_takes_the_exact_covariance() -> None:
+    """Sigma = 2/3: rows 0 and 2 are at squared distance 6 = 2 Lambda_0 exactly, and fl(2/3) is below 2/3."""
+    x = np.zeros((60, 1))
+    x[:20], x[20:25] = 1.0, 2.0
+    reference = [0, 20, 21, 30, 31, 32, 33]
+    covariance = fastimpl.stable_covariance(x, 3, 1)
+    assert covariance.covariance[0, 0] == pytest.approx(2 / 3, rel=1e-15)
+    assert fastimpl.stable_mean(x, covariance, 3, 1, reference).score == 0
+    assert fastimpl.stable_mean(x, np.array([[2 / 3]]), 3, 1, reference).score == 1
+    assert len(fastimpl.largest_core(x, covariance, 3, 7, reference)) == 60
+    assert len(fastimpl.largest_core(x, np.array([[2 / 3]]), 3, 7, reference)) == 20
+
+
+def brute_force_levels(x: Rows, sigma: Rows, lam: float, k: int, reference: list[int]) -> NDArray[np.int64]:
+    """Levels by the definition in float64: right where nothing is near a threshold."""
+    n = len(x)
+    z = np.linalg.solve(np.linalg.cholesky(sigma), x.T).T
+    squares = ((z[:, None, :] - z[None, reference, :]) ** 2).sum(axis=2)
+    limits = 2 * lam * (1 - 50 / 9 * lam / n) ** -np.arange(2.0 * k + 1)
+    far = (squares[:, :, None] > limits).sum(axis=1)
+    inside = far <= np.arange(2 * k + 1)
+    return np.where(inside.any(axis=1), inside.argmax(axis=1), 2 * k + 1)
+
+
+@pytest.mark.parametrize("lam", [3.3, 9.7])
+def test_blocks_and_levels_agree_with_the_definition(lam: float) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(3 * _BLOCK + 17, 3)) * [1.0, 1e3, 1e-3]
+    x[:: _BLOCK // 3] *= 4
+    x[5], x[-1] = 1e9, 1e100
+    reference = sorted([5, *rng.choice(len(x) - 1, 60, replace=False).tolist()])
+    sigma = np.diag([1.0, 2.0**20, 2.0**-20])
+    found = fastimpl.stable_mean(x, sigma, lam, 9, reference).entry_level
+    expected = brute_force_levels(x, sigma, lam, 9, reference)
+    assert np.array_equal(found, expected)
+    assert len(set(found.tolist())) > 10
+
+
+def test_memory_is_a_block_and_not_a_matrix() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(40000, 2))
+    reference = sorted(rng.choice(40000, 500, replace=False).tolist())
+    covariance = fastimpl.stable_covariance(x, 20, 30)
+    tracemalloc.start()
+    fastimpl.stable_mean(x, covariance, 20, 30, reference)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40e6  # the matrix of distances would take 160e6
+
+
+def test_outliers_of_every_size_leave_one_by_one() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(4000, 3))
+    scales = [1e3, 1e5, 1e9, 1e17, 1e60, 1e150, 1e250, 1e300, 1.5e307]
+    for i, scale in enumerate(scales):
+        x[i] = rng.choice([-1, 1], 3) * scale
+    result = fastimpl.stable_covariance(x, 30, 10)
+    assert result.score == len(scales)
+    assert set(np.flatnonzero(result.entry_level).tolist()) == set(range(len(scales)))
+    assert fastimpl.stable_mean(x, result, 60, 10, list(range(100, 200))).score == len(scales)
+    assert fastimpl.stable_mean(x, result, 60, 10, list(range(2, 100))).score == 10  # seven of them in R
+    assert np.isfinite(result.covariance).all()
+
+
+def test_nearly_singular_by_one_ulp() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(3000, 3))
+    x[:, 2] = x[:, 1] * (1 + rng.integers(0, 2, 3000) * 2.0**-52)
+    result = fastimpl.stable_covariance(x, 60, 5)
+    assert result.score < 5
+    with certified.audit() as counts:
+        mean = fastimpl.stable_mean(x, result, 60, 5, list(range(40)))
+    assert mean.score < 5
+    assert counts["whitened"] >= 3000
+    assert counts["exact"] < 10
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e12, 1e300])
+def test_two_far_clusters_fail_in_the_mean_stage(offset: float) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(2000, 2))
+    x[:500] += offset
+    x[1000:1500] = x[:500] if offset == 1e300 else x[1000:1500] + offset
+    covariance = fastimpl.stable_second_moment(rng.normal(size=(1000, 2)), 30, 4)
+    mean = fastimpl.stable_mean(x, np.asarray(covariance.covariance), 30, 4, list(range(0, 2000, 50)))
+    assert mean.score == 4
+    assert set(mean.entry_level.tolist()) == {9}
+
+
+def test_more_dimensions_than_rows_fail() -> None:
+    x = np.random.default_rng(6).normal(size=(60, 100))
+    result = fastimpl.stable_covariance(x, 500, 3)
+    assert result.score == 3
+    assert set(result.entry_level.tolist()) == {7}
+    mean = fastimpl.stable_mean(x, result, 5, 3, list(range(20)))
+    assert (mean.score, mean.mean.any(), set(mean.entry_level.tolist())) == (3, False, {7})
+
+
+def test_many_dimensions_on_the_exact_path() -> None:
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(400, 25))
+    x[:, 24] = x[:, 23] + 2.0**-30 * rng.integers(-1, 2, 400)
+    with certified.audit() as counts:
+        assert fastimpl.stable_covariance(x, 200, 3).score == 0
+    assert counts["exact"] == 1  # the rank
+
+
+def test_all_rows_equal_and_all_rows_zero() -> None:
+    for value in (0.0, 1.0, 5e-324, 1.7e308):
+        x = np.full((50, 2), value)
+        assert fastimpl.stable_covariance(x, 10, 2).score == 2
+        line = np.full((50, 1), value)
+        assert len(fastimpl.largest_good_subset(line, 1)) == (0 if value == 0 else 50)
+        assert fastimpl.largest_good_subset(line, 1 - Fraction(1, 10**25)) == frozenset()
