@@ -11,6 +11,8 @@ Rooms: ``rows`` (the door), ``certified`` (filter), ``exact`` (integers), ``cova
 ``private``.
 """
 
+from fractions import Fraction
+
 from fastimpl.covariance import largest_good_subset, stable_covariance, stable_second_moment
 from fastimpl.mean import largest_core, stable_mean
 from fastimpl.private import (
@@ -58,9 +60,13 @@ from refimpl.results import (
     TestCoin,
 )
 
+ROUNDING = Fraction(1, 1 << 40)
+"""Relative rounding error that float64 results may have; sets, scores, counts and the test's decisions have none."""
+
 __all__ = [
     "PRINTED",
     "REPAIRED",
+    "ROUNDING",
     "CovarianceCoins",
     "CovarianceParameters",
     "Edition",

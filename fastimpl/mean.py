@@ -38,6 +38,7 @@ __all__ = ["Metric", "largest_core", "mean_result", "metric_of", "stable_mean"]
 Covariance = StableCovarianceResult | object
 
 _BLOCK = 256
+_STRIP = 1 << 18  # multiply-adds in one call of BLAS
 _FAR_EXPONENT = certified.SCALE + 242  # a scaled coordinate this large puts a row 2^201 away: see _Reference
 _NEAR = 2.0**200
 _TRADE = 2.0**-26  # t in (a + b)^2 <= (1 + t) a^2 + (1 + 1/t) b^2
@@ -425,7 +426,7 @@ class _Screen:
     def _near_levels(self, z: Floats, norms: Floats, slack: Floats) -> tuple[Indices, Indices]:
         """Bounds on the levels of near rows: most are settled by their largest distance, the far-off ones by a count."""
         left = np.column_stack([-2 * z, norms + slack, np.ones(len(z))])
-        upper = left @ self._right
+        upper = _product(left, self._right)
         least, most = np.full(len(z), self._least_first), np.full(len(z), self._first)
         limit = self._upper[self._first] if self._first < len(self._upper) else -np.inf
         rest = np.flatnonzero(upper.max(axis=1, initial=0.0) > limit)
@@ -448,6 +449,21 @@ class _Screen:
         least[inner] = _levels_from_pairs(row, least_pair, len(inner), self._allowed_least)
         most[inner] = _levels_from_pairs(row, most_pair, len(inner), self._allowed_most)
         return least, most
+
+
+def _product(left: Floats, right: Floats) -> Floats:
+    """Left @ right in strips that are too small for BLAS to share out among threads.
+
+    On a busy machine the threads of one such product wait for each other ten times as long as one alone would work.
+    """
+    rows = _STRIP // max(right.size, 1)
+    whole = len(left) // rows * rows if rows >= 8 else 0
+    result = np.empty((len(left), right.shape[1]))
+    if whole:
+        strips = left[:whole].reshape(-1, rows, left.shape[1])
+        np.matmul(strips, right, out=result[:whole].reshape(-1, rows, right.shape[1]))
+    result[whole:] = left[whole:] @ right
+    return result
 
 
 def _levels_from_pairs(row: Indices, pair_level: Indices, rows: int, allowed: Indices) -> Indices:

@@ -21,7 +21,7 @@ from proofs_checks.datasets import (
 from proofs_checks.lemma import Claim, Telling, at_most, equal, lemma, tells
 from proofs_checks.mean import pipeline_scores
 from proofs_checks.mean import side as mean_side
-from proofs_checks.privacy import SMALL_FAMILY, OutlierFamily, is_a_family, mean_families, run_private_mean
+from proofs_checks.privacy import SMALL_FAMILY, SURE_FAIL, OutlierFamily, is_a_family, mean_families, run_private_mean
 from proofs_checks.target import Target
 
 _SPECIFICATION = "refimpl"
@@ -67,7 +67,7 @@ def covariance_stage_equals_refimpl(target: Target, pair: Pair) -> Iterator[Clai
     needs=("stable_mean",),
     telling="some core keeps some rows and not all",
     least_telling=Fraction(1, 3),
-    refuted_by=("mean_strict_for_non_strict", "distance_threshold_halved"),
+    refuted_by=("mean_strict_for_non_strict", "distance_threshold_halved", "reference_is_ignored"),
 )
 def mean_stage_equals_refimpl(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     """The mean stage computes refimpl's cores and score exactly, and its mean up to the stated rounding."""
@@ -107,7 +107,7 @@ def pipeline_equals_refimpl(target: Target, pair: Pair) -> Iterator[Claim | Tell
     telling="refimpl releases",
     least_telling=Fraction(1, 4),
     refuted_by=("noise_variance_as_deviation", "coin_always_passes"),
-    examples=lambda: (SMALL_FAMILY,),
+    examples=lambda: (SMALL_FAMILY, SURE_FAIL),
     cost=40,
 )
 def private_mean_equals_refimpl(target: Target, case: OutlierFamily) -> Iterator[Claim | Telling]:

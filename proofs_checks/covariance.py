@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from flint import fmpq_mat
 
-from proofs_checks.datasets import Matrix, Pair, adjacent_rows, covariance_stage, crossing_rows
+from proofs_checks.datasets import Matrix, Pair, adjacent_rows, covariance_stage, crossing_rows, scoring_rows
 from proofs_checks.exact import exact_rows, float_fractions, trace_norm_at_most, weighted_second_moment
 from proofs_checks.lemma import Claim, Telling, at_most, equal, holds, lemma, tells
 from proofs_checks.target import Target, counts_of, levels_of
@@ -65,12 +65,18 @@ def _both_below(pair: Pair, one: Side, two: Side) -> bool:
 @lemma(
     "Lemma 32",
     "the covariance score moves by at most 2",
-    cases=adjacent_rows,
+    cases=scoring_rows,
     given=covariance_stage,
     needs=NEEDS,
     telling="the two scores differ",
-    least_telling=Fraction(1, 3),
-    refuted_by=("scores_by_level_sizes", "single_pass"),
+    least_telling=Fraction(1, 4),
+    refuted_by=(
+        "single_pass",
+        "scores_by_level_sizes",
+        "score_of_the_first_level_alone",
+        "score_is_not_capped",
+        "score_without_the_level",
+    ),
 )
 def covariance_score_sensitivity(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     """For adjacent y, y' of m >= 10 k lambda_0 rows the scores g(y), g(y') of the covariance stage differ by at most 2."""
@@ -89,8 +95,18 @@ def covariance_score_sensitivity(target: Target, pair: Pair) -> Iterator[Claim |
     given=covariance_stage,
     needs=NEEDS,
     telling="some level keeps some rows and removes others",
-    least_telling=Fraction(1, 3),
-    refuted_by=("divides_by_subset_size", "strict_for_non_strict", "single_pass"),
+    least_telling=Fraction(1, 4),
+    refuted_by=(
+        "divides_by_subset_size",
+        "strict_for_non_strict",
+        "single_pass",
+        "norms_are_not_squared",
+        "sigma_is_not_inverted",
+        "singular_is_regularized",
+        "outlier_threshold_doubled",
+        "outlier_threshold_halved",
+        "outlier_threshold_grows_too_fast",
+    ),
 )
 def good_subsets_are_good(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     """S_ell is a lambda_ell-good subset of y or empty; adding a row that was left out, alone, does not make it good."""
@@ -115,7 +131,7 @@ def good_subsets_are_good(target: Target, pair: Pair) -> Iterator[Claim | Tellin
     given=covariance_stage,
     needs=NEEDS,
     telling="the sets differ between levels",
-    least_telling=Fraction(1, 3),
+    least_telling=Fraction(1, 4),
     refuted_by=("level_sets_that_are_not_nested",),
 )
 def good_subsets_are_nested(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
@@ -134,7 +150,12 @@ def good_subsets_are_nested(target: Target, pair: Pair) -> Iterator[Claim | Tell
     needs=NEEDS,
     telling="S_ell and T_ell differ off i* at some level",
     least_telling=Fraction(1, 3),
-    refuted_by=("single_pass", "divides_by_subset_size"),
+    refuted_by=(
+        "single_pass",
+        "divides_by_subset_size",
+        "outlier_threshold_does_not_grow",
+        "levels_start_from_the_last_set",
+    ),
 )
 def good_subsets_intertwine(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     """S_ell minus i* is contained in T_{ell+1}, and T_ell minus i* in S_{ell+1}, for adjacent y, y'."""
@@ -155,7 +176,12 @@ def good_subsets_intertwine(target: Target, pair: Pair) -> Iterator[Claim | Tell
     needs=NEEDS,
     telling="both scores are below k and some weight off i* differs",
     least_telling=Fraction(1, 4),
-    refuted_by=("weights_from_levels_0_to_k", "weights_are_not_averaged"),
+    refuted_by=(
+        "weights_from_levels_0_to_k",
+        "weights_from_levels_k_on",
+        "weights_are_not_averaged",
+        "weights_are_normalized",
+    ),
 )
 def covariance_weights_are_stable(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     """If both scores are below k, sum_{i != i*} |w_i - w'_i| <= 1/m, each |w_i - w'_i| <= 1/(km), and w_i*, w'_i* <= 1/m."""
@@ -196,7 +222,14 @@ def covariance_weights_are_stable(target: Target, pair: Pair) -> Iterator[Claim 
     needs=NEEDS,
     telling="the score is below k and a row enters between levels k+1 and 2k",
     least_telling=Fraction(1, 4),
-    refuted_by=("printed", "raw_rows_averaged", "constant_target"),
+    refuted_by=(
+        "printed",
+        "raw_rows_averaged",
+        "constant_target",
+        "covariance_is_centred",
+        "outlier_threshold_doubled",
+        "outlier_threshold_grows_too_fast",
+    ),
 )
 def covariance_weights_are_good(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     """If SCORE < k, the weights are a good weighting of y and the covariance is their second moment.

@@ -40,6 +40,7 @@ __all__ = [
     "pinned",
     "pinned_pairs",
     "pipeline_stage",
+    "scoring_rows",
 ]
 
 Row = tuple[Fraction, ...]
@@ -368,10 +369,34 @@ def _thin_rows(draw: st.DrawFn) -> Pair:
     return Pair("covariance", tuple(rows), 0, row, lambda_0, k, label="thin")
 
 
-def adjacent_rows() -> SearchStrategy[Pair]:
-    """Adjacent paired rows y, y' with m >= 10 k lambda_0: mostly straddling, some grids, some near rank deficiency."""
+@st.composite
+def _masked_rows(draw: st.DrawFn) -> Pair:
+    """Rows so far out that one huge row hides them from a single pass, and a change that brings the huge row in or out."""
+    k = draw(st.integers(1, 4))
+    lambda_0 = draw(st.sampled_from(THRESHOLDS[1:4]))
+    m = math.ceil(10 * k * lambda_0) + draw(st.integers(0, 2))
+    large = [(Fraction(1 << draw(st.sampled_from([4, 7, 10]))),)] * draw(st.integers(1, k + 1))
+    rows = [(Fraction(1 - 2 * (i % 2)),) for i in range(m - len(large))] + large
+    index, row = draw(st.integers(0, m - 1)), (Fraction(1 << 30),)
+    if draw(st.booleans()):
+        rows[index], row = row, rows[index]
+    return Pair("covariance", tuple(rows), index, row, lambda_0, k, label="masked")
+
+
+def scoring_rows() -> SearchStrategy[Pair]:
+    """Adjacent paired rows y, y' whose scores differ, mostly, by construction."""
     scores = _straddling_rows(("inlier to outlier", "outlier to inlier"), 2)
-    return st.one_of(_straddling_rows(), scores, scores, crossing_rows(), _grid_rows(), _thin_rows())
+    pushed = _straddling_rows(("inlier to zero", "zero to inlier"), 4)
+    return st.one_of(scores, scores, scores, scores, pushed, _masked_rows(), _straddling_rows(), _grid_rows())
+
+
+def adjacent_rows() -> SearchStrategy[Pair]:
+    """Adjacent paired rows y, y' with m >= 10 k lambda_0: straddling, masked, grids with ties, near rank deficiency."""
+    scores = _straddling_rows(("inlier to outlier", "outlier to inlier"), 2)
+    pushed = _straddling_rows(("inlier to zero", "zero to inlier"), 4)
+    return st.one_of(
+        _straddling_rows(), scores, scores, pushed, crossing_rows(), _masked_rows(), _grid_rows(), _thin_rows()
+    )
 
 
 def crossing_rows() -> SearchStrategy[Pair]:
@@ -382,7 +407,26 @@ def crossing_rows() -> SearchStrategy[Pair]:
 
 def adjacent_points() -> SearchStrategy[Pair]:
     """Adjacent rows x, x' with gamma-close covariances, for the mean stage; see :func:`_points`."""
-    return st.one_of(_points(), _points(), _points(crossing=True))
+    return st.one_of(_points(), _points(), _points(crossing=True), _lonely_points())
+
+
+@st.composite
+def _lonely_points(draw: st.DrawFn) -> Pair:
+    """Two clusters between one and four times 2 Lambda_2k apart, with R spread over them as the rows are, or nearly."""
+    k = draw(st.integers(1, 3))
+    lambda_0 = draw(st.sampled_from(THRESHOLDS[:3]))
+    n = math.ceil(20 * k * lambda_0) + draw(st.integers(0, 2))
+    size = draw(st.sampled_from([6 * k + 1, 6 * k + 3]))
+    share = draw(st.sampled_from([1, 1, 2, k, n // 3, 2 * n // 5, n // 2]))
+    factor = draw(st.sampled_from([Fraction(5, 4), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(4)]))
+    far = _dyadic_below_root(2 * Lambda_ell(lambda_0, n, 2 * k) * factor)
+    rows = [(Fraction(0),)] * (n - share) + [(far,)] * share
+    inside = round(Fraction(size * share, n)) if share > k else 0
+    reference = (*range(size - inside), *range(n - inside, n))
+    index = draw(st.sampled_from([0, n - 1, n // 2]))
+    row = (draw(st.sampled_from([Fraction(0), far, -far])),)
+    one = ((Fraction(1),),)
+    return Pair("mean", tuple(rows), index, row, lambda_0, k, reference, one, one, label="clusters")
 
 
 def crossing_points() -> SearchStrategy[Pair]:
@@ -457,7 +501,8 @@ def adjacent_data(draw: st.DrawFn) -> Pair:
     two halves stay near the bulk, shifts c_i make outliers of the mean and not of the covariance.
     """
     scores = _straddling_rows(("inlier to outlier", "outlier to inlier"), 3)
-    base = draw(st.one_of(scores, scores, scores, _straddling_rows(least_k=2), _grid_rows()))
+    pushed = _straddling_rows(("inlier to zero", "zero to inlier"), 4)
+    base = draw(st.one_of(scores, scores, scores, pushed, _straddling_rows(least_k=2), _grid_rows()))
     m, d, k = base.n, base.d, base.k
     shifts = [Fraction(0)] * m
     for position in draw(st.lists(st.integers(0, m - 1), max_size=(k - 1) // 3, unique=True)):

@@ -289,13 +289,13 @@ def _saddle(loss: _Loss, interval: int) -> arb:
     for _ in range(44):
         middle = (low + high) / 2
         s = _point(loss, interval, middle)
-        if (
-            s == -1
-        ):  # rounded to the pole: it is at the upper end of the middle interval, at the lower end of the left one
-            falls = interval == NEGATIVE
+        if s == -1:
+            falls = interval == NEGATIVE  # s was rounded to the pole, where this interval begins or the middle one ends
         else:
             rise = (loss.slope(s) - 1 / s - 1 / (1 + s)) * (1 if interval == POSITIVE else -1)
-            falls = all(1 - s * j.b > 0 for j in loss.directions) and not rise.mid() > 0
+            # what is not finite is too near to a cut, which is the far end
+            inside = rise.is_finite() and all(1 - s * j.b > 0 for j in loss.directions)
+            falls = inside and bool(rise.mid() <= 0)
         low, high = (middle, high) if falls else (low, middle)
     return _point(loss, interval, low)
 
@@ -305,16 +305,18 @@ class _Path:
     """s(x) = sigma + alpha (cosh x - 1) + i beta sinh x with exact sigma, alpha and beta; ``top`` is the exponent at sigma."""
 
     loss: _Loss
+    interval: int
     sigma: arb
     alpha: arb
     beta: arb
     top: arb
 
     def is_usable(self) -> bool:
-        """Whether sigma lies between the poles and the cuts for certain, at the working precision."""
-        inside = all(1 - self.sigma * j.b > 0 for j in self.loss.directions)
-        off_the_poles = abs(self.sigma) > 0 and abs(self.sigma + 1) > 0
-        return bool(inside and off_the_poles and self.beta > 0 and self.size().is_finite())
+        """Whether sigma lies in its interval for certain, and the path has a width, at the working precision."""
+        s = self.sigma
+        between_poles = (s > 0, -1 < s < 0, s < -1)[self.interval]
+        inside = between_poles and all(1 - s * j.b > 0 for j in self.loss.directions)
+        return bool(inside and self.beta > abs(self.alpha) and self.size().is_finite())
 
     def integrand(self, x: acb, _analytic: bool) -> acb:
         """F(s(x)) s'(x) sigma (sigma+1)/(e^top beta) for a ball x, or a ball that is not finite where s may be on a cut.
@@ -365,7 +367,7 @@ def _path(loss: _Loss, interval: int, beyond: arb) -> _Path:
         theta = min(0.6, max(-0.6, bend))
     else:
         theta = side * (min(0.6, max(0.2, bend * side)) if bend * side > 0 else 0.1)
-    return _Path(loss, sigma, (beta * theta).mid(), beta, loss.exponent(sigma))
+    return _Path(loss, interval, sigma, (beta * theta).mid(), beta, loss.exponent(sigma))
 
 
 def _integral(loss: _Loss, beyond: arb) -> arb:
@@ -375,10 +377,10 @@ def _integral(loss: _Loss, beyond: arb) -> arb:
     """
     anything, goal = arb(0).union(arb(1)), arb(2) ** -TOLERANCE_BITS
     paths = [_path(loss, interval, beyond) for interval in (POSITIVE, BETWEEN, NEGATIVE)]
-    usable = [(i, path) for i, path in enumerate(paths) if path.is_usable()]
+    usable = [path for path in paths if path.is_usable()]
     if not usable:
         return anything
-    interval, path = min(usable, key=lambda found: _end(found[1].size().mid()))
+    path = min(usable, key=lambda found: _end(found.size().mid()))
     end = 2
     while (tail := path.tail(end, beyond)) is None or not tail < goal:
         end += 1 + end // 4
@@ -386,7 +388,7 @@ def _integral(loss: _Loss, beyond: arb) -> arb:
             return anything
     main = acb.integral(path.integrand, 0, end, rel_tol=goal, abs_tol=goal, eval_limit=MOST_EVALUATIONS)
     scale = path.top.exp() * path.beta / (arb.pi() * path.sigma * (path.sigma + 1))
-    residues = (arb(0), arb(1), 1 - loss.epsilon.exp())[interval]
+    residues = (arb(0), arb(1), 1 - loss.epsilon.exp())[path.interval]
     return residues + (main.imag + tail.union(-tail)) * scale
 
 
@@ -412,7 +414,7 @@ def _clipped(value: arb, epsilon: arb) -> Enclosure:
         value = arb(0).union(arb(1))
     if value < ball_of(LEAST):
         return Enclosure(Fraction(0), Fraction(0) if value == 0 else LEAST)
-    least = max(Fraction(0), _end((1 - epsilon.exp()).lower()))
+    least = max(Fraction(0), _end((1 - epsilon.exp()).lower())) if epsilon < 0 else Fraction(0)
     lower, upper = max(least, _end(value.lower())), min(Fraction(1), _end(value.upper()))
     return Enclosure(lower, max(lower, upper))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +25,7 @@ from refimpl.linalg import (
     inverse_or_none,
     is_positive_semidefinite,
     mahalanobis_squared,
+    squared_distances,
     to_fmpq,
     to_fraction,
     weighted_mean,
@@ -83,7 +85,7 @@ def _gamma_close(pair: Pair) -> None:
     needs=NEEDS,
     telling="the two scores differ",
     least_telling=Fraction(1, 4),
-    refuted_by=("mean_scores_by_level_sizes", "degree_threshold_is_fixed"),
+    refuted_by=("mean_scores_by_level_sizes", "degree_threshold_is_fixed", "mean_score_counts_every_other_row"),
 )
 def mean_score_sensitivity(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     """For adjacent x, x' and gamma-close covariances, gamma = (50/9) lambda_0/n, the scores differ by at most 2."""
@@ -93,6 +95,31 @@ def mean_score_sensitivity(target: Target, pair: Pair) -> Iterator[Claim | Telli
     for s in (one, two):
         missing = [pair.n - len(s.sets[ell]) + ell for ell in target.edition.score_levels(pair.k, None)]
         yield equal("SCORE_2 against its definition on the target's own sets", s.score, min(pair.k, *missing))
+
+
+@lemma(
+    "LargestCore",
+    "each core holds exactly the rows with |R| - ell near reference rows",
+    cases=adjacent_points,
+    given=_gamma_close,
+    needs=NEEDS,
+    telling="some core keeps some rows and not all",
+    least_telling=Fraction(1, 3),
+    refuted_by=("reference_is_ignored", "distance_threshold_doubled", "degree_threshold_is_halved"),
+)
+def cores_are_largest_cores(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
+    """The core of level ell is the set of rows with at least |R| - ell reference rows within squared distance 2 Lambda_ell."""
+    one = side(target, pair, prime=False)
+    yield tells(any(0 < len(s) < pair.n for s in one.sets))
+    inverse = inverse_or_none(exact_rows(_matrix(pair, prime=False)))
+    assert inverse is not None, "the covariances of the case are positive definite"
+    distances = squared_distances(exact_rows(pair.rows), inverse, pair.reference)
+    for ell in range(pair.levels):
+        limit = distances.within(2 * target.edition.distance_threshold(pair.lambda_0, pair.k, pair.n, ell))
+        least = len(pair.reference) - target.edition.degree_allowance(ell)
+        core = frozenset(i for i, row in enumerate(distances.numerators) if bisect_right(row, limit) >= least)
+        yield at_most(f"rows of the core {ell} that have too few neighbours", len(one.sets[ell] - core), 0)
+        yield at_most(f"rows with enough neighbours that the core {ell} lacks", len(core - one.sets[ell]), 0)
 
 
 @lemma(
@@ -121,7 +148,7 @@ def cores_are_nested(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     needs=NEEDS,
     telling="the cores of some level differ off i*",
     least_telling=Fraction(1, 3),
-    refuted_by=("degree_threshold_is_fixed",),
+    refuted_by=("degree_threshold_is_fixed", "distance_threshold_does_not_grow"),
 )
 def cores_intertwine(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     """S_ell minus i* lies in T_{ell+1}, and T_ell minus i* in S_{ell+1}, for adjacent x, x' and gamma-close covariances."""
@@ -142,7 +169,7 @@ def cores_intertwine(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     needs=NEEDS,
     telling="both scores are below k and some count off i* differs",
     least_telling=Fraction(1, 4),
-    refuted_by=("mean_weights_from_levels_0_to_k", "mean_weights_are_not_averaged"),
+    refuted_by=("mean_weights_from_levels_0_to_k", "mean_weights_are_not_averaged", "mean_weights_do_not_sum_to_one"),
 )
 def mean_weights_are_stable(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     """If both scores are below k, sum_{i != i*} |w_i - w'_i| <= 3/(n (1-k/n)^2), and w_i*, w'_i* <= 1/(n-k)."""
@@ -179,7 +206,14 @@ def _representable(pair: Pair) -> None:
     needs=NEEDS,
     telling="the score is below k, |R| > 6k and R is degree-representative",
     least_telling=Fraction(1, 5),
-    refuted_by=("printed", "degree_threshold_is_halved"),
+    refuted_by=(
+        "printed",
+        "degree_threshold_is_halved",
+        "distance_threshold_doubled",
+        "distance_threshold_doubled_twice",
+        "constant_target",
+        "zero_mean",
+    ),
 )
 def mean_weights_are_a_core(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     """If SCORE < k, |R| > 6k and R is representative, the weights are an (n/2+1, Lambda_2k, Sigma)-weighted core w.r.t. [n].
@@ -212,7 +246,7 @@ def mean_weights_are_a_core(target: Target, pair: Pair) -> Iterator[Claim | Tell
     needs=NEEDS,
     telling="both scores are below k, |R| >= 4k+2 and the means differ",
     least_telling=Fraction(1, 3),
-    refuted_by=("raw_rows_averaged", "distance_threshold_doubled_twice"),
+    refuted_by=("raw_rows_averaged", "distance_threshold_doubled", "distance_threshold_doubled_twice"),
 )
 def mean_is_stable(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     """If both scores are below k and |R| >= 4k+2, |mu - mu'|^2 is at most C lambda_0/((1-gamma)^{2k+1} (1-k/n)^p n^2).
@@ -255,7 +289,12 @@ def pipeline_scores(target: Target, pair: Pair, *, prime: bool) -> tuple[int, in
     needs=("stable_covariance", "stable_mean"),
     telling="the larger scores differ",
     least_telling=Fraction(1, 4),
-    refuted_by=("scores_by_level_sizes", "pairs_with_the_next_row"),
+    refuted_by=(
+        "scores_by_level_sizes",
+        "score_of_the_first_level_alone",
+        "score_is_not_capped",
+        "pairs_with_the_next_row",
+    ),
 )
 def larger_score_sensitivity(target: Target, pair: Pair) -> Iterator[Claim | Telling]:
     """For adjacent x, x' with floor(n/2) >= 10 k lambda_0, max{SCORE_1, SCORE_2} moves by at most 2, and so does SCORE_1."""

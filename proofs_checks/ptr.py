@@ -133,7 +133,7 @@ E1 = (
     given=_is_a_budget,
     needs=NEEDS,
     telling="some probability lies strictly between 0 and 1",
-    refuted_by=("printed", "tau_without_four", "coin_always_passes_law"),
+    refuted_by=("printed", "tau_without_four", "law_is_one_sided"),
     examples=lambda: E1,
     cost=8,
 )

@@ -16,7 +16,7 @@ from proofs_checks.audit import Outcome
 from proofs_checks.datasets import Pair, from_json
 from proofs_checks.lemma import LEMMAS, Lemma
 from proofs_checks.paper import Row, grades, verdict
-from proofs_checks.privacy import OutlierFamily, RealPair, family_from_json, real_from_json
+from proofs_checks.privacy import OutlierFamily, Plane, RealPair, family_from_json, real_from_json
 from proofs_checks.ptr import Budget, budget_from_json
 from proofs_checks.scalars import Part, part_from_json
 
@@ -37,6 +37,7 @@ _READERS: dict[type, Any] = {
     Budget: budget_from_json,
     OutlierFamily: family_from_json,
     RealPair: real_from_json,
+    Plane: lambda data: Plane(**data),
 }
 _KINDS = {kind.__name__: reader for kind, reader in _READERS.items()}
 

@@ -247,6 +247,28 @@ def test_an_affine_map_changes_nothing(p: Gaussian, q: Gaussian) -> None:
         )
 
 
+@pytest.mark.nightly
+def test_random_pairs_are_enclosed_narrowly_and_swap() -> None:
+    draw = random.Random(5)
+    for _ in range(1500):
+        d, scale, shift = draw.randrange(1, 5), draw.choice([1e-6, 1e-3, 0.1, 1, 5]), draw.choice([0, 1e-3, 0.3, 1, 50])
+        variances = [Fraction(math.exp(draw.choice([0, draw.uniform(-scale, scale)]))) for _ in range(d)]
+        mean = [Fraction(draw.choice([0, draw.uniform(-shift, shift)])) for _ in range(d)]
+        samples = draw.choice([1, 1, 2, 10, 1000, 10**5])
+        epsilon = Fraction(draw.choice([0, 1, draw.uniform(-3, 3), draw.uniform(0, 10) * scale, draw.uniform(-50, 50)]))
+        p, q = plane(*variances, mean=mean), standard(d)
+        there, back = hockey_stick(epsilon, p, q, samples=samples), hockey_stick(-epsilon, q, p, samples=samples)
+        assert there.upper <= LEAST or there.upper - there.lower <= ACCURACY * there.upper
+        with ctx.workprec(300):
+            growth = ball_of(epsilon).exp()
+            assert (1 - growth + growth * ball_of(back)).overlaps(ball_of(there))
+
+
+def test_a_huge_epsilon_needs_no_room() -> None:
+    assert hockey_stick(10**12, of([1], [[1]]), standard()) == Enclosure(Fraction(0), LEAST)
+    assert hockey_stick(-(10**12), of([1], [[1]]), standard()).lower > 1 - Fraction(1, 10**30)
+
+
 def test_embedding_in_more_dimensions_changes_nothing() -> None:
     wide = fmpq_mat([[1, 0], [1, 1], [2, -1]])
 

@@ -15,6 +15,7 @@ from math import ceil
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from flint import fmpq, fmpq_mat
 
 import refimpl
@@ -328,7 +329,6 @@ _mutant(
     "reference_is_ignored",
     "all rows serve as R",
     reference=lambda reference, n: range(n),
-    survives_because="[n] is itself a fixed, representative reference set: every lemma holds for it, only the time is lost",
 )
 _mutant(
     "mean_scores_by_level_sizes",
@@ -437,6 +437,18 @@ _mutant(
 
 _NOTHING = (Fraction(0),)
 
+
+def _transposed_release(mean: Sequence[Fraction], covariance: fmpq_mat, scale: Fraction, normals: Any) -> Any:
+    floats = np.array([[float(Fraction(int(v.p), int(v.q))) for v in row] for row in covariance.tolist()])
+    return np.array([float(v) for v in mean]) + float(scale) * np.linalg.cholesky(floats).T @ normals
+
+
+_mutant("size_gate_is_dropped", "any number of rows is let through", gates=lambda parameters: parameters.n >= 2)
+_mutant(
+    "noise_factor_is_transposed",
+    "c L^T z and not c L z",
+    release=_transposed_release,
+)
 _mutant(
     "noise_variance_as_deviation",
     "the noise is scaled by c^2 and not by c",

@@ -87,6 +87,7 @@ class Decisions:
     law: Callable[[int, Any, Fraction, Edition], Any] = law_of
     joint_score: Callable[[int, int], int] = max
     test_budget: Callable[[MeanParameters], tuple[Fraction, Fraction]] = budget_of_the_test
+    gates: Callable[[MeanParameters], bool] = passes_gates
     passes: Callable[[Any, Any], bool] = coin_passes
     release: Callable[[Any, Any, Fraction, Any], Any] = refimpl.gaussian_release
 
@@ -137,7 +138,7 @@ class Algorithms:
     def largest_core(self, x: Any, covariance: Any, lam: Any, tau: int, reference: Sequence[int]) -> frozenset[int]:
         rows = self.decisions.points(exact_matrix("x", x))
         reference = self.decisions.reference(reference, rows.nrows())
-        inverse = self.decisions.distance_inverse(exact_covariance(rows, covariance))
+        inverse = self.decisions.distance_inverse(_matrix_of(rows, covariance))
         if inverse is None:
             return frozenset(range(rows.nrows())) if tau <= 0 else frozenset()
         return self._core(squared_distances(rows, inverse, reference), as_rational("lam", lam), tau, reference)
@@ -148,7 +149,7 @@ class Algorithms:
         rules, rows = replace(edition, **self.decisions.mean_rules), self.decisions.points(exact_matrix("x", x))
         n, levels = rows.nrows(), range(rules.last_level(k, None) + 1)
         reference = self.decisions.reference(tuple(sorted(i for i in reference if i < n)), n)
-        inverse = self.decisions.distance_inverse(exact_covariance(rows, covariance, k, edition))
+        inverse = self.decisions.distance_inverse(_matrix_of(rows, covariance))
         if inverse is None:
             cores = [frozenset[int]()] * len(levels)
         else:
@@ -173,7 +174,7 @@ class Algorithms:
 
     def private_mean_given(self, x: Any, parameters: MeanParameters, coins: MeanCoins) -> PrivateMeanResult:
         p = parameters
-        if not passes_gates(p):
+        if not self.decisions.gates(p):
             return PrivateMeanResult(None, p)
         covariance = self.stable_covariance(x, p.lambda_0, p.k, edition=p.edition)
         mean = self.stable_mean(x, covariance, p.lambda_0, p.k, coins.reference, edition=p.edition)
@@ -184,6 +185,11 @@ class Algorithms:
         return PrivateMeanResult(
             self.decisions.release(mean.mean, covariance.covariance, p.noise_scale, coins.normals), p
         )
+
+
+def _matrix_of(x: fmpq_mat, covariance: Any) -> fmpq_mat:
+    """The matrix itself, since a mutant may have more pairs than there are, and refimpl would notice."""
+    return exact_covariance(x, getattr(covariance, "covariance", covariance))
 
 
 def _counts(sets: Sets, levels: Iterable[int], rows: int) -> tuple[list[int], int]:
