@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import groupby
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ from hypothesis.strategies import SearchStrategy
 from numpy.typing import NDArray
 
 from proofs_checks import vectors
-from proofs_checks.lemma import require
+from proofs_checks.lemma import Case, require
 from refimpl.parameters import Edition, Lambda_ell, lambda_ell, ordered_stability_gamma
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "covariance_stage",
     "crossing_points",
     "crossing_rows",
-    "from_json",
     "mean_stage",
     "pinned",
     "pinned_pairs",
@@ -50,7 +49,7 @@ GRID = 1 << 10  # solved values are rounded to multiples of 1/1024
 
 
 @dataclass(frozen=True)
-class Pair:
+class Pair(Case):
     """Two data sets that differ in one row, with the public arguments of the algorithms.
 
     Attributes
@@ -125,6 +124,29 @@ class Pair:
             "covariance_prime": None if self.covariance_prime is None else [_texts(r) for r in self.covariance_prime],
         }
 
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The pair of a JSON object as :meth:`to_json` writes it."""
+
+        def row(texts: Sequence[str]) -> Row:
+            return tuple(Fraction(text) for text in texts)
+
+        def matrix(rows: Sequence[Sequence[str]] | None) -> Matrix | None:
+            return None if rows is None else tuple(row(r) for r in rows)
+
+        return cls(
+            stage=data["stage"],
+            rows=tuple(r for count, texts in data["rows"] for r in [row(texts)] * count),
+            index=data["replaced"]["index"],
+            row=row(data["replaced"]["row"]),
+            lambda_0=Fraction(data["lambda_0"]),
+            k=data["k"],
+            reference=tuple(i for start, stop in data["reference"] or () for i in range(start, stop)),
+            covariance=matrix(data["covariance"]),
+            covariance_prime=matrix(data["covariance_prime"]),
+            label=data.get("id", "replayed"),
+        )
+
     def paste(self) -> str:
         """Python that builds the pair, to be pasted."""
         runs = " + ".join(f"[{[_number(v) for v in row]}] * {len(list(run))}" for row, run in groupby(self.rows))
@@ -171,36 +193,13 @@ def as_array(rows: Matrix) -> NDArray[np.float64]:
     return array
 
 
-def from_json(data: dict[str, Any]) -> Pair:
-    """The pair of a JSON object as :meth:`Pair.to_json` writes it."""
-
-    def row(texts: Sequence[str]) -> Row:
-        return tuple(Fraction(text) for text in texts)
-
-    def matrix(rows: Sequence[Sequence[str]] | None) -> Matrix | None:
-        return None if rows is None else tuple(row(r) for r in rows)
-
-    return Pair(
-        stage=data["stage"],
-        rows=tuple(r for count, texts in data["rows"] for r in [row(texts)] * count),
-        index=data["replaced"]["index"],
-        row=row(data["replaced"]["row"]),
-        lambda_0=Fraction(data["lambda_0"]),
-        k=data["k"],
-        reference=tuple(i for start, stop in data["reference"] or () for i in range(start, stop)),
-        covariance=matrix(data["covariance"]),
-        covariance_prime=matrix(data["covariance_prime"]),
-        label=data.get("id", "replayed"),
-    )
-
-
 @lru_cache(maxsize=1)
 def pinned_pairs() -> dict[str, tuple[Pair, ...]]:
     """Every pinned pair of ``vectors/cases.json`` by the name of each check that it is pinned for."""
     by_check: dict[str, list[Pair]] = {}
     for data in vectors.load()["pairs"]:
         for check in data.get("checks", ()):
-            by_check.setdefault(check, []).append(from_json(data))
+            by_check.setdefault(check, []).append(Pair.from_json(data))
     return {check: tuple(pairs) for check, pairs in by_check.items()}
 
 

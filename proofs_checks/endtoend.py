@@ -30,17 +30,17 @@ from hypothesis.strategies import SearchStrategy
 from proofs_checks.datasets import Matrix, Pair
 from proofs_checks.divergence import Gaussian, ball_of, hockey_stick
 from proofs_checks.exact import exact_rows
-from proofs_checks.lemma import Claim, Telling, at_most, lemma, require, tells
+from proofs_checks.lemma import Case, Claim, Telling, at_most, lemma, require, tells
 from proofs_checks.privacy import (
     E3_COVARIANCE,
     E3_FULL,
     E3_MID,
     OutlierFamily,
-    _coins,
-    _pass_probability,
     covariance_families,
+    drawn_coins,
     is_a_family,
     mean_families,
+    pass_probability,
 )
 from proofs_checks.target import Target, counts_of, levels_of
 from refimpl.linalg import second_moment, weighted_mean
@@ -62,7 +62,6 @@ __all__ = [
     "largest_excess",
     "mean_law",
     "mechanism_divergence",
-    "steep_from_json",
     "steep_laws",
 ]
 
@@ -188,7 +187,7 @@ def mean_law(target: Target, pair: Pair, parameters: MeanParameters, *, prime: b
         return ReleaseLaw(ZERO)
     first = target.stable_covariance(x, pair.lambda_0, k)
     second = target.stable_mean(x, first, pair.lambda_0, k, pair.reference)
-    passes = _pass_probability(max(int(first.score), int(second.score)), p, target)
+    passes = pass_probability(max(int(first.score), int(second.score)), p, target)
     if passes == 0:
         return ReleaseLaw(ZERO)
     levels = len(target.edition.weight_levels(k, None))
@@ -205,7 +204,7 @@ def covariance_law(target: Target, pair: Pair, parameters: CovarianceParameters,
     if not passes_gates(p) or p.samples < 1:
         return ReleaseLaw(ZERO)
     result = target.stable_covariance(x, pair.lambda_0, k)
-    passes = _pass_probability(int(result.score), p, target)
+    passes = pass_probability(int(result.score), p, target)
     if passes == 0:
         return ReleaseLaw(ZERO, samples=p.samples)
     levels = len(target.edition.weight_levels(k, None))
@@ -245,7 +244,7 @@ def _is_private(one: ReleaseLaw, two: ReleaseLaw, epsilon: Fraction, delta: Frac
 def mean_mechanism_is_private(target: Target, case: OutlierFamily) -> Iterator[Claim | Telling]:
     """For adjacent x, x' and R as drawn, sup_S Pr[A(x) in S] - e^epsilon Pr[A(x') in S] <= delta for Algorithm 1, both ways."""
     parameters = case.mean_parameters(target.edition)
-    pair = case.pair(parameters.n, parameters.k, _coins(target, parameters, case.seed).reference)
+    pair = case.pair(parameters.n, parameters.k, drawn_coins(target, parameters, case.seed).reference)
     one, two = (mean_law(target, pair, parameters, prime=prime) for prime in (False, True))
     yield from _is_private(one, two, case.epsilon, case.delta)
 
@@ -274,7 +273,7 @@ def covariance_mechanism_is_private(target: Target, case: OutlierFamily) -> Iter
 
 
 @dataclass(frozen=True)
-class SteepFamily:
+class SteepFamily(Case):
     """Adjacent data (d = 2) on which the score and the covariance of Algorithm 5.1 move by as much as they can at once.
 
     The second half of x is 0, so that the paired rows y are the first half, m = n//2 rows. With j = ``straddlers``: a bulk of
@@ -323,24 +322,13 @@ class SteepFamily:
         """Number of rows that a target is given."""
         return self.parameters(REPAIRED).n
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return {name: str(v) if isinstance(v, Fraction) else v for name, v in vars(self).items()}
-
     def paste(self) -> str:
         """Python that describes the family, to be pasted."""
-        lines = [f'{name} = "{v}"' if isinstance(v, Fraction) else f"{name} = {v}" for name, v in vars(self).items()]
-        return "\n".join([*lines, "# data: proofs_checks.endtoend.SteepFamily(...).pair(n, k)"])
+        return f"{super().paste()}\n# data: proofs_checks.endtoend.SteepFamily(...).pair(n, k)"
 
 
 def _root_below(square: Fraction, unit: int = 1 << 20) -> Fraction:
     return Fraction(math.isqrt(math.floor(square * unit * unit)), unit)
-
-
-def steep_from_json(data: dict[str, Any]) -> SteepFamily:
-    """The family of a JSON object as :meth:`SteepFamily.to_json` writes it."""
-    exact = {name: Fraction(data[name]) for name in ("epsilon", "delta", "lambda_0")}
-    return SteepFamily(**{**data, **exact})
 
 
 STEEP_FULL = SteepFamily(Fraction(1), Fraction(1, 10**6), Fraction(3), 54)

@@ -18,13 +18,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 from flint import fmpq, fmpq_mat
 
 from proofs_checks.datasets import Matrix, as_array
 from proofs_checks.exact import exact_rows, float_fractions, trace_norm_at_most, weighted_second_moment
-from proofs_checks.lemma import Claim, Telling, at_most, holds, lemma, require, tells
+from proofs_checks.lemma import Case, Claim, Telling, at_most, holds, lemma, require, tells
 from proofs_checks.target import Target, levels_of
 from refimpl.linalg import (
     inverse_or_none,
@@ -43,16 +43,18 @@ __all__ = [
     "covariance_score_domain",
     "mean_domain",
     "mean_score_domain",
-    "neighbours_from_json",
     "pairs_of",
     "stated_mean_domain",
 ]
 
 Counts = tuple[int, ...]
 
+LEAST_TELLING = Fraction(1, 1000)
+"""A domain is gone through whole, and most of its data sets are far from every threshold: that is no fault of the check."""
+
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbours(Case):
     """All data sets that have all rows but one in common.
 
     Attributes
@@ -119,28 +121,28 @@ class Neighbours:
         texts = {"values": _texts(self.values), "covariances": [_texts(matrix) for matrix in self.covariances]}
         return {**vars(self), **texts, "lambda_0": str(self.lambda_0)}
 
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The case of a JSON object as :meth:`to_json` writes it."""
+
+        def matrix(rows: Sequence[Sequence[str]]) -> Matrix:
+            return tuple(tuple(Fraction(v) for v in row) for row in rows)
+
+        exact = {
+            "values": matrix(data["values"]),
+            "covariances": tuple(matrix(m) for m in data["covariances"]),
+            "lambda_0": Fraction(data["lambda_0"]),
+            "shared": tuple(data["shared"]),
+            "shared_reference": tuple(data["shared_reference"]),
+        }
+        return cls(**{**data, **exact})
+
     def paste(self) -> str:
         """Python that describes the data sets, to be pasted."""
         lines = [f"{name} = {value!r}" for name, value in self.to_json().items()]
         return "\n".join(
             [*lines, "# rows: shared_reference[v] times values[v] (these are R), then shared[v] times; and i*"]
         )
-
-
-def neighbours_from_json(data: dict[str, Any]) -> Neighbours:
-    """The case of a JSON object as :meth:`Neighbours.to_json` writes it."""
-
-    def matrix(rows: Sequence[Sequence[str]]) -> Matrix:
-        return tuple(tuple(Fraction(v) for v in row) for row in rows)
-
-    exact = {
-        "values": matrix(data["values"]),
-        "covariances": tuple(matrix(m) for m in data["covariances"]),
-        "lambda_0": Fraction(data["lambda_0"]),
-        "shared": tuple(data["shared"]),
-        "shared_reference": tuple(data["shared_reference"]),
-    }
-    return Neighbours(**{**data, **exact})
 
 
 def _plus(a: Counts, b: Counts) -> Counts:
@@ -504,7 +506,7 @@ def _score_claims(target: Target, case: Neighbours) -> Iterator[Claim | Telling]
     given=_covariance_stage,
     needs=COVARIANCE,
     telling="two of the data sets have different scores",
-    least_telling=Fraction(1, 100),
+    least_telling=LEAST_TELLING,
     refuted_by=("outlier_threshold_does_not_grow", "score_is_not_capped"),
     examples=lambda: (STEEP, CASCADING),
     evidence="exhaustive",
@@ -537,7 +539,7 @@ def _needs(values: Matrix, totals: Counts) -> list[tuple[frozenset[int], fmpq]]:
     given=_covariance_stage,
     needs=COVARIANCE,
     telling="some level of a data set keeps some rows and removes others",
-    least_telling=Fraction(1, 100),
+    least_telling=LEAST_TELLING,
     refuted_by=(
         "single_pass",
         "strict_for_non_strict",
@@ -589,7 +591,7 @@ def _nesting_claims(target: Target, case: Neighbours) -> Iterator[Claim | Tellin
     given=_covariance_stage,
     needs=COVARIANCE,
     telling="some row of a data set is in some sets and not in others",
-    least_telling=Fraction(1, 100),
+    least_telling=LEAST_TELLING,
     refuted_by=("level_sets_that_are_not_nested",),
     examples=lambda: (_covariance_case(1, "3/2", _line(0, 1, 2), (0, 3, 11)),),
     evidence="exhaustive",
@@ -619,7 +621,7 @@ def _intertwining_claims(target: Target, case: Neighbours) -> Iterator[Claim | T
     given=_covariance_stage,
     needs=COVARIANCE,
     telling="the sets of two data sets differ off i*",
-    least_telling=Fraction(1, 100),
+    least_telling=LEAST_TELLING,
     refuted_by=("divides_by_subset_size", "outlier_threshold_does_not_grow", "single_pass"),
     examples=lambda: (
         GROWING,
@@ -646,7 +648,7 @@ def _l1_off_star(case: Neighbours, one: Found, two: Found) -> Fraction:
     given=_covariance_stage,
     needs=COVARIANCE,
     telling="two of the data sets have scores below k",
-    least_telling=Fraction(1, 100),
+    least_telling=LEAST_TELLING,
     refuted_by=("weights_are_normalized",),
     examples=lambda: (_covariance_case(1, "3/2", _line(0, 1, 2), (0, 9, 5)),),
     evidence="exhaustive",
@@ -678,7 +680,7 @@ def _second_moment(case: Neighbours, value: int, found: Found) -> fmpq_mat:
     given=_covariance_stage,
     needs=COVARIANCE,
     telling="a data set has a score below k",
-    least_telling=Fraction(1, 100),
+    least_telling=LEAST_TELLING,
     refuted_by=("outlier_threshold_doubled", "raw_rows_averaged"),
     examples=lambda: (
         _covariance_case(1, "3/2", _line(0, 1, 2), (0, 10, 4)),
@@ -710,7 +712,7 @@ def covariance_weights_of_all_data_are_good(target: Target, case: Neighbours) ->
     given=_covariance_stage,
     needs=COVARIANCE,
     telling="two of the data sets have scores below k",
-    least_telling=Fraction(1, 100),
+    least_telling=LEAST_TELLING,
     refuted_by=("weights_from_levels_0_to_k", "constant_target"),
     examples=lambda: (
         _covariance_case(2, "1", _line(0, 1, BIG), (0, 0, 19)),
@@ -754,7 +756,7 @@ MEAN = ("stable_mean",)
     given=_close_covariances,
     needs=MEAN,
     telling="two of the data sets have different scores",
-    least_telling=Fraction(1, 100),
+    least_telling=LEAST_TELLING,
     refuted_by=("mean_scores_by_level_sizes", "degree_threshold_is_fixed", "distance_threshold_does_not_grow"),
     examples=lambda: (ALONE, BETWEEN),
     evidence="exhaustive",
@@ -771,7 +773,7 @@ def mean_scores_of_all_pairs(target: Target, case: Neighbours) -> Iterator[Claim
     given=_close_covariances,
     needs=MEAN,
     telling="some row of a data set is in some cores and not in others",
-    least_telling=Fraction(1, 100),
+    least_telling=LEAST_TELLING,
     refuted_by=("level_sets_that_are_not_nested",),
     examples=lambda: (ALONE,),
     evidence="exhaustive",
@@ -788,7 +790,7 @@ def cores_of_all_data_are_nested(target: Target, case: Neighbours) -> Iterator[C
     given=_close_covariances,
     needs=MEAN,
     telling="the cores of two data sets differ off i*",
-    least_telling=Fraction(1, 100),
+    least_telling=LEAST_TELLING,
     refuted_by=("degree_threshold_is_fixed", "distance_threshold_does_not_grow"),
     examples=lambda: (ALONE, BETWEEN),
     evidence="exhaustive",
@@ -805,7 +807,7 @@ def cores_of_all_pairs_intertwine(target: Target, case: Neighbours) -> Iterator[
     given=_stated_mean_stage,
     needs=MEAN,
     telling="two of the data sets have scores below k and different weights off i*",
-    least_telling=Fraction(1, 200),
+    least_telling=LEAST_TELLING,
     refuted_by=("mean_weights_do_not_sum_to_one",),
     examples=lambda: (_mean_case(STATED_K2, (0, 40), (0, 9), in_reference=True),),
     evidence="exhaustive",
@@ -831,7 +833,7 @@ def mean_weights_of_all_pairs_are_stable(target: Target, case: Neighbours) -> It
     given=_enough_reference_rows,
     needs=MEAN,
     telling="two of the data sets have scores below k and different means",
-    least_telling=Fraction(1, 200),
+    least_telling=LEAST_TELLING,
     refuted_by=("raw_rows_averaged",),
     examples=lambda: (FAR_APART,),
     evidence="exhaustive",

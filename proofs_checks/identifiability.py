@@ -30,10 +30,9 @@ from proofs_checks.datasets import (
     adjacent_rows,
     are_adjacent,
     as_array,
-    from_json,
 )
 from proofs_checks.exact import exact_rows, weighted_second_moment
-from proofs_checks.lemma import Claim, Telling, at_most, equal, holds, lemma, require, tells
+from proofs_checks.lemma import Case, Claim, Telling, at_most, equal, holds, lemma, require, tells
 from proofs_checks.privacy import concentrated
 from proofs_checks.target import Target
 from refimpl.covariance import largest_good_subset, score_of, stable_covariance, stable_second_moment
@@ -224,7 +223,7 @@ def _exact(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(Case):
     """A case whose fields are ints, Fractions and nested tuples of them."""
 
     def size(self, edition: Edition) -> int:  # noqa: ARG002 - the size of other cases depends on the edition
@@ -350,7 +349,7 @@ def _column(*values: int | str | Fraction) -> Matrix:
 
 
 def _stored(identifier: str) -> Pair:
-    return from_json(vectors.pair(identifier))
+    return Pair.from_json(vectors.pair(identifier))
 
 
 # Lemma 24 -------------------------------------------------------------------------------------------------------------

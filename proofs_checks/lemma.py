@@ -8,18 +8,21 @@ share of telling cases is below its own least share is broken, and so is one tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from hypothesis.strategies import SearchStrategy
 
 from proofs_checks.target import Target
+from refimpl.parameters import Edition
 from refimpl.reals import ExpFraction
 
 __all__ = [
+    "CASES",
     "LEMMAS",
     "AuditError",
+    "Case",
     "Claim",
     "Evidence",
     "HypothesisBrokenError",
@@ -44,6 +47,38 @@ class AuditError(Exception):
 
 class HypothesisBrokenError(AuditError):
     """A generated or pinned case does not meet the hypotheses of the statement that it was made for."""
+
+
+CASES: dict[str, type[Case]] = {}
+"""Every kind of case by the name of its class, so that a saved counterexample can be read again."""
+
+
+class Case:
+    """What a check is about: a frozen record that can be measured, saved, read again and pasted."""
+
+    def __init_subclass__(cls) -> None:
+        CASES[cls.__name__] = cls
+
+    def size(self, edition: Edition) -> int:  # noqa: ARG002 - the size of some cases depends on the edition
+        """Number of rows that a target is given; 0 where the case has no data."""
+        return 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON values, exact numbers as "p/q"."""
+        return {name: str(v) if isinstance(v, Fraction) else v for name, v in vars(self).items()}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The case of a JSON object as :meth:`to_json` writes it."""
+        exact = {f.name for f in fields(cls) if "Fraction" in str(f.type)}  # type: ignore[arg-type]  # cases are dataclasses
+        return cls(**{name: Fraction(v) if name in exact and v is not None else v for name, v in data.items()})
+
+    def paste(self) -> str:
+        """Python that names the case, to be pasted."""
+        known = {name: v for name, v in vars(self).items() if v is not None}
+        return "\n".join(
+            f'{name} = "{v}"' if isinstance(v, Fraction) else f"{name} = {v!r}" for name, v in known.items()
+        )
 
 
 @dataclass(frozen=True)

@@ -340,6 +340,7 @@ LEDGER: tuple[Row, ...] = (
         [
             "covariance_release_is_private",
             "covariance_mechanism_is_private",
+            "draws_are_private",
             "step_of_theorem_43",
             "number_of_draws",
             "size_of_algorithm_51_is_enough",
@@ -525,7 +526,7 @@ LEDGER: tuple[Row, ...] = (
         note="E14",
     ),
     _checked("Eq. (84)-(85)", "normalising constants", ["mean_weights_constants"], "proved"),
-    _checked("Eq. (90)-(92)", "N", ["number_of_draws"], "proved", "17/2 for 17/20", "E7"),
+    _checked("Eq. (90)-(92)", "N", ["number_of_draws", "draws_are_private"], "proved", "17/2 for 17/20", "E7"),
     _checked("Eq. (115)-(116)", "1.05", ["trace_norms_are_bounded_as_in_the_proof"], repair="1/(1-gamma)", note="E13"),
     _checked(
         "Eq. (135)",

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ import refimpl.linalg
 import refimpl.private
 from proofs_checks.datasets import Pair
 from proofs_checks.exact import float_fractions
-from proofs_checks.lemma import Claim, Telling, at_most, equal, holds, lemma, require, tells
+from proofs_checks.lemma import Case, Claim, Telling, at_most, equal, holds, lemma, require, tells
 from proofs_checks.mean import pipeline_scores
 from proofs_checks.realdata import DATA_SETS, missing_extra
 from proofs_checks.target import Target
@@ -37,7 +37,7 @@ from refimpl.results import MeanCoins, TestCoin
 
 
 @dataclass(frozen=True)
-class OutlierFamily:
+class OutlierFamily(Case):
     """Adjacent data of the least size that an edition lets through, with a given number of outliers of the covariance.
 
     As pairs (x_i, x_{i+m}): ``outliers`` pairs (high, low), one pair (bulk, low) whose first row becomes ``high`` in x', and
@@ -94,20 +94,9 @@ class OutlierFamily:
         budget = {"epsilon": self.epsilon, "delta": self.delta, "lambda_0": self.lambda_0, "edition": edition}
         return make(make(0, 1, **budget).least_n, 1, **budget)
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return {name: str(v) if isinstance(v, Fraction) else v for name, v in vars(self).items()}
-
     def paste(self) -> str:
         """Python that describes the family, to be pasted."""
-        lines = [f'{name} = "{v}"' if isinstance(v, Fraction) else f"{name} = {v}" for name, v in vars(self).items()]
-        return "\n".join([*lines, "# data: proofs_checks.privacy.OutlierFamily(...).pair(n, k)"])
-
-
-def family_from_json(data: dict[str, Any]) -> OutlierFamily:
-    """The family of a JSON object as :meth:`OutlierFamily.to_json` writes it."""
-    exact = {name: Fraction(data[name]) for name in ("epsilon", "delta", "lambda_0")}
-    return OutlierFamily(**{**data, **exact})
+        return f"{super().paste()}\n# data: proofs_checks.privacy.OutlierFamily(...).pair(n, k)"
 
 
 E3_FULL = OutlierFamily(Fraction(1), Fraction(1, 10**6), Fraction(10), 95, 1, 3, -2, 0)
@@ -143,16 +132,17 @@ def is_a_family(case: OutlierFamily) -> None:
     require("lambda_0 >= 1", case.lambda_0 >= 1)
 
 
-def _coins(target: Target, parameters: MeanParameters, seed: int) -> MeanCoins:
+def drawn_coins(target: Target, parameters: MeanParameters, seed: int) -> MeanCoins:
     """Coins drawn as the algorithm draws them, by the target itself if it can."""
     draw = getattr(target.implementation, "draw_mean_coins", refimpl.private.draw_mean_coins)
     coins: MeanCoins = draw(parameters, np.random.default_rng(seed))
     return coins
 
 
-def _pass_probability(
+def pass_probability(
     score: int, parameters: MeanParameters | CovarianceParameters, target: Target
 ) -> ExpFraction | Fraction:
+    """Pr[PASS] of an algorithm's test at a score, by the target's own law if it has one."""
     p = parameters
     law = getattr(target.implementation, "ptr_pass_probability", ptr_pass_probability)
     value = law(score, p.test_epsilon, p.test_delta, edition=p.edition)
@@ -184,10 +174,10 @@ def mean_release_is_private(target: Target, case: OutlierFamily) -> Iterator[Cla
     The scores are computed from the rows; k and |R| are the edition's, at its least n.
     """
     parameters = case.mean_parameters(target.edition)
-    reference = _coins(target, parameters, case.seed).reference
+    reference = drawn_coins(target, parameters, case.seed).reference
     pair = case.pair(parameters.n, parameters.k, reference)
     scores = [max(pipeline_scores(target, pair, prime=prime)) for prime in (False, True)]
-    p, q = (_pass_probability(score, parameters, target) for score in scores)
+    p, q = (pass_probability(score, parameters, target) for score in scores)
     yield tells(0 < p < 1 or 0 < q < 1)
     yield from _likelihood_ratios(p, q, case)
 
@@ -209,7 +199,7 @@ def covariance_release_is_private(target: Target, case: OutlierFamily) -> Iterat
     parameters = case.covariance_parameters(target.edition)
     pair = case.pair(parameters.n, parameters.k)
     scores = [int(target.stable_covariance(x, pair.lambda_0, pair.k).score) for x in (pair.x, pair.x_prime)]
-    p, q = (_pass_probability(score, parameters, target) for score in scores)
+    p, q = (pass_probability(score, parameters, target) for score in scores)
     yield tells(0 < p < 1 or 0 < q < 1)
     yield from _likelihood_ratios(p, q, case)
 
@@ -243,7 +233,7 @@ def run_private_mean(target: Target, x: Any, parameters: MeanParameters, coins: 
 def release_follows_the_test(target: Target, case: OutlierFamily) -> Iterator[Claim | Telling]:
     """private_mean_given releases for a coin just below Pr[PASS] at its score and FAILs for one just above."""
     parameters = case.mean_parameters(target.edition)
-    coins = _coins(target, parameters, case.seed)
+    coins = drawn_coins(target, parameters, case.seed)
     pair = case.pair(parameters.n, parameters.k, coins.reference)
     score = max(pipeline_scores(target, pair, prime=False))
     p = ptr_pass_probability(score, parameters.test_epsilon, parameters.test_delta, edition=target.edition)
@@ -280,7 +270,7 @@ def release_follows_the_test(target: Target, case: OutlierFamily) -> Iterator[Cl
 def release_has_the_stated_noise(target: Target, case: OutlierFamily) -> Iterator[Claim | Telling]:
     """With normals 0 the release is the stable mean; with normals z it moves by exactly c sqrt(Sigma) z (d = 1)."""
     parameters = case.mean_parameters(target.edition)
-    coins = _coins(target, parameters, case.seed)
+    coins = drawn_coins(target, parameters, case.seed)
     pair = case.pair(parameters.n, parameters.k, coins.reference)
     covariance = target.stable_covariance(pair.x, pair.lambda_0, pair.k)
     mean = target.stable_mean(pair.x, covariance, pair.lambda_0, pair.k, pair.reference)
@@ -307,7 +297,7 @@ def release_has_the_stated_noise(target: Target, case: OutlierFamily) -> Iterato
 
 
 @dataclass(frozen=True)
-class Plane:
+class Plane(Case):
     """Well-spread data in two dimensions, for whole runs of Algorithm 1: the four corners of a sheared square.
 
     Attributes
@@ -347,14 +337,6 @@ class Plane:
         x[:, 1] += self.shear * x[:, 0]
         return x
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return dict(vars(self))
-
-    def paste(self) -> str:
-        """Python that describes the case, to be pasted."""
-        return f"proofs_checks.privacy.Plane(shear={self.shear}, short={self.short}, seed={self.seed})"
-
 
 def planes() -> SearchStrategy[Plane]:
     """Sheared squares at and below the least n."""
@@ -379,7 +361,7 @@ def _any_plane(case: Plane) -> None:
 def gate_and_noise_in_the_plane(target: Target, case: Plane) -> Iterator[Claim | Telling]:
     """Below the least n even the surest coin FAILs; at it, the moves for z = e_1, e_2 have outer products of sum c^2 Sigma."""
     parameters = case.parameters(target.edition)
-    x, coins = case.data(parameters.n), _coins(target, parameters, case.seed)
+    x, coins = case.data(parameters.n), drawn_coins(target, parameters, case.seed)
     yield tells(case.short <= 1)
     surest = TestCoin(0, coins.test.seed)
 
@@ -503,7 +485,7 @@ def well_concentrated_data_pass(target: Target, pair: Pair) -> Iterator[Claim | 
 
 
 @dataclass(frozen=True)
-class RealPair:
+class RealPair(Case):
     """Real data with one row replaced.
 
     Attributes
@@ -542,15 +524,11 @@ class RealPair:
         """As plain JSON values."""
         return {**vars(self), "lambda_0": str(self.lambda_0), "row": [float(v).hex() for v in self.row]}
 
-    def paste(self) -> str:
-        """Python that describes the pair, to be pasted."""
-        return "\n".join(f"{name} = {value!r}" for name, value in vars(self).items())
-
-
-def real_from_json(data: dict[str, Any]) -> RealPair:
-    """The pair of a JSON object as :meth:`RealPair.to_json` writes it."""
-    row = tuple(float.fromhex(v) for v in data["row"])
-    return RealPair(**{**data, "lambda_0": Fraction(data["lambda_0"]), "row": row})
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The pair of a JSON object as :meth:`to_json` writes it."""
+        row = tuple(float.fromhex(v) for v in data["row"])
+        return cls(**{**data, "lambda_0": Fraction(data["lambda_0"]), "row": row})
 
 
 def real_pairs() -> SearchStrategy[RealPair]:

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from proofs_checks.lemma import Claim, Telling, at_most, equal, lemma, require, tells
+from proofs_checks.lemma import Case, Claim, Telling, at_most, equal, lemma, require, tells
 from proofs_checks.target import Target
 from refimpl.parameters import EDITIONS, Edition
 from refimpl.ptr import printed_formula_at_growth, ptr_pass_probability_at_growth
@@ -24,7 +24,7 @@ Probability = Fraction | ExpFraction
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Case):
     """The budget of a test: growth = e^(epsilon/s) rational, or epsilon rational; and delta.
 
     Attributes
@@ -47,25 +47,6 @@ class Budget:
             return self.growth
         assert self.epsilon is not None, "one of growth and epsilon is given"
         return ExpFraction(self.epsilon / edition.sensitivity)
-
-    def size(self, edition: Edition) -> int:  # noqa: ARG002 - the size of other cases depends on the edition
-        """Number of rows that a target is given: none."""
-        return 0
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return {name: None if v is None else str(v) for name, v in vars(self).items()}
-
-    def paste(self) -> str:
-        """Python that names the budget, to be pasted."""
-        known = {name: v for name, v in vars(self).items() if v is not None}
-        return "\n".join(f'{name} = "{value}"' for name, value in known.items())
-
-
-def budget_from_json(data: dict[str, Any]) -> Budget:
-    """The budget of a JSON object as :meth:`Budget.to_json` writes it."""
-    growth, epsilon = (None if data[name] is None else Fraction(data[name]) for name in ("growth", "epsilon"))
-    return Budget(growth, epsilon, Fraction(data["delta"]))
 
 
 def budgets() -> SearchStrategy[Budget]:

@@ -13,12 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from proofs_checks.audit import Outcome
-from proofs_checks.datasets import Pair, from_json
-from proofs_checks.lemma import LEMMAS, Lemma
+from proofs_checks.lemma import CASES, LEMMAS, Lemma
 from proofs_checks.paper import Row, grades, verdict
-from proofs_checks.privacy import OutlierFamily, Plane, RealPair, family_from_json, real_from_json
-from proofs_checks.ptr import Budget, budget_from_json
-from proofs_checks.scalars import Part, part_from_json
 
 __all__ = [
     "as_json",
@@ -30,16 +26,6 @@ __all__ = [
     "tool_version",
     "verdict_text",
 ]
-
-_READERS: dict[type, Any] = {
-    Part: part_from_json,
-    Pair: from_json,
-    Budget: budget_from_json,
-    OutlierFamily: family_from_json,
-    RealPair: real_from_json,
-    Plane: lambda data: Plane(**data),
-}
-_KINDS = {kind.__name__: reader for kind, reader in _READERS.items()}
 
 
 def tool_version() -> str:
@@ -180,7 +166,7 @@ def load_case(content: dict[str, Any]) -> tuple[Lemma, Any]:
     """
     try:
         case = dict(content["case"])
-        return LEMMAS[content["check"]], _KINDS[case.pop("kind")](case)
+        return LEMMAS[content["check"]], CASES[case.pop("kind")].from_json(case)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a counterexample of this audit: {type(error).__name__} {error}") from error
 

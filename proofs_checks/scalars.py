@@ -29,14 +29,27 @@ from typing import Any
 
 from flint import Ordering, arb, ctx, fmpq, fmpq_mpoly, fmpq_mpoly_ctx
 
-from proofs_checks.lemma import AuditError, Body, Claim, Lemma, Telling, at_most, equal, holds, lemma, require, tells
+from proofs_checks.lemma import (
+    AuditError,
+    Body,
+    Case,
+    Claim,
+    Lemma,
+    Telling,
+    at_most,
+    equal,
+    holds,
+    lemma,
+    require,
+    tells,
+)
 from proofs_checks.target import Target
 from refimpl import reals
 from refimpl.parameters import PRINTED, Edition, first_sure_fail
 from refimpl.ptr import ptr_pass_probability_at_growth
 from refimpl.reals import ExpFraction
 
-__all__ = ["CONSTANTS", "CONSTANT_MUTANTS", "PRINTED_CONSTANTS", "Constants", "Part", "part_from_json"]
+__all__ = ["CONSTANTS", "CONSTANT_MUTANTS", "PRINTED_CONSTANTS", "Constants", "Part"]
 
 Checked = Iterator[Claim | Telling]
 
@@ -141,27 +154,10 @@ def _constants(target: Target) -> Constants:
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(Case):
     """One part of a proof: the whole range, or one of the cases that make it up."""
 
     name: str
-
-    def size(self, edition: Edition) -> int:  # noqa: ARG002 - the size of other cases depends on the edition
-        """Number of rows that a target is given: none."""
-        return 0
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return {"name": self.name}
-
-    def paste(self) -> str:
-        """Python that names the part, to be pasted."""
-        return f"part = {self.name!r}"
-
-
-def part_from_json(data: dict[str, Any]) -> Part:
-    """The part of a JSON object as :meth:`Part.to_json` writes it."""
-    return Part(data["name"])
 
 
 WHOLE = ("the whole range",)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import refimpl
 from proofs_checks import __main__ as command
 from proofs_checks.audit import PROFILES, examine, pinned_cases_for, run_check
-from proofs_checks.datasets import Pair, adjacent_data, adjacent_points, adjacent_rows, from_json
+from proofs_checks.datasets import Pair, adjacent_data, adjacent_points, adjacent_rows
 from proofs_checks.lemma import LEMMAS
 from proofs_checks.paper import LEDGER, Row, grades, promised_checks, resolve, verdict
 from proofs_checks.report import load_case
@@ -186,7 +186,7 @@ def test_pairs_survive_their_json(strategy: Callable[[], st.SearchStrategy[Pair]
     @settings(max_examples=20)
     @given(strategy())
     def same(pair: Pair) -> None:
-        assert from_json(json.loads(json.dumps(pair.to_json()))) == pair
+        assert Pair.from_json(json.loads(json.dumps(pair.to_json()))) == pair
 
     same()
 

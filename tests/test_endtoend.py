@@ -22,7 +22,6 @@ from proofs_checks.endtoend import (
     largest_excess,
     mean_law,
     mechanism_divergence,
-    steep_from_json,
     steep_laws,
 )
 from proofs_checks.lemma import Lemma, Telling, Violation
@@ -178,7 +177,7 @@ def test_the_printed_mean_has_delta_above_a_tenth_over_the_random_reference_set(
     pair = E3_FULL.pair(n, k)
     one, two = (fast(PRINTED).stable_covariance(x, pair.lambda_0, k) for x in (pair.x, pair.x_prime))
     # x' FAILs for every R, since its first score alone does that.
-    law = {z: endtoend._pass_probability(z, parameters, fast(PRINTED)) for z in range(one.score, k + 1)}
+    law = {z: endtoend.pass_probability(z, parameters, fast(PRINTED)) for z in range(one.score, k + 1)}
     assert all(law[z] == 0 for z in range(two.score, k + 1))
     # For x, only the 3s and the -2s are far from each other. Rows of R among them therefore bound the second score, and they
     # are at most 95 unless R holds all 96 of the -2s.
@@ -247,7 +246,7 @@ def test_the_repaired_number_of_draws_is_far_from_its_bound_there() -> None:
 
 
 def test_a_steep_family_is_saved_and_read_back() -> None:
-    assert steep_from_json(STEEP_MID.to_json()) == STEEP_MID
+    assert SteepFamily.from_json(STEEP_MID.to_json()) == STEEP_MID
     assert "straddlers = 35" in STEEP_MID.paste()
 
 

@@ -18,7 +18,7 @@ from mutants import MUTANTS
 import refimpl
 from proofs_checks import exhaustive as room
 from proofs_checks.audit import PROFILES, run_check
-from proofs_checks.exhaustive import Neighbours, neighbours_from_json, pairs_of
+from proofs_checks.exhaustive import Neighbours, pairs_of
 from proofs_checks.lemma import LEMMAS, Claim, Lemma
 from proofs_checks.target import Target, load_target
 
@@ -194,7 +194,7 @@ def test_lemma_39_needs_no_size() -> None:
 def test_cases_survive_json() -> None:
     for domain in (room.covariance_domain, room.mean_domain):
         for case in itertools.islice(domain("quick"), 0, None, 50):
-            assert neighbours_from_json(case.to_json()) == case
+            assert Neighbours.from_json(case.to_json()) == case
             assert "lambda_0" in case.paste()
 
 

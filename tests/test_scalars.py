@@ -14,7 +14,7 @@ import refimpl
 from proofs_checks import scalars
 from proofs_checks.audit import PROFILES, examine, run_check
 from proofs_checks.lemma import LEMMAS, AuditError, Violation
-from proofs_checks.scalars import CONSTANT_MUTANTS, CONSTANTS, PRINTED_CONSTANTS, Line, Part, part_from_json
+from proofs_checks.scalars import CONSTANT_MUTANTS, CONSTANTS, PRINTED_CONSTANTS, Line, Part
 from proofs_checks.target import Target
 from refimpl.parameters import PRINTED, REPAIRED, Lambda_ell, covariance_step, lambda_ell
 from refimpl.ptr import ptr_pass_probability_at_growth
@@ -194,7 +194,7 @@ def test_parts_survive_their_json_and_strangers_are_refused(name: str) -> None:
     check = LEMMAS[name]
     assert check.domain is not None
     for part in check.domain("quick"):
-        assert part_from_json(json.loads(json.dumps(part.to_json()))) == part
+        assert Part.from_json(json.loads(json.dumps(part.to_json()))) == part
         assert part.size(REPAIRED) == 0
         assert part.paste()
     with pytest.raises(AuditError, match="hypothesis"):
