@@ -806,7 +806,7 @@ def cores_of_all_pairs_intertwine(target: Target, case: Neighbours) -> Iterator[
     domain=stated_mean_domain,
     given=_stated_mean_stage,
     needs=MEAN,
-    telling="two of the data sets have scores below k and different weights off i*",
+    telling="two of the data sets have scores below k",
     least_telling=LEAST_TELLING,
     refuted_by=("mean_weights_do_not_sum_to_one",),
     examples=lambda: (_mean_case(STATED_K2, (0, 40), (0, 9), in_reference=True),),
@@ -816,7 +816,7 @@ def mean_weights_of_all_pairs_are_stable(target: Target, case: Neighbours) -> It
     """If both scores are below k, sum_{i != i*} |w_i - w'_i| <= 3/(n (1-k/n)^2), and w_i*, w'_i* <= 1/(n-k)."""
     found = _all_found(target, case)
     moves = [(_l1_off_star(case, found[i], found[j]), i, j) for i, j in _below(found, case)]
-    yield tells(any(move for move, _, _ in moves))
+    yield tells(bool(moves))
     room, share = target.rounding + 1, 1 - Fraction(case.k, case.n)
     if moves:
         yield _worst(case, "l1 change of the weights off i*", moves, Fraction(3, case.n) / share**2 * room)

@@ -16,6 +16,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from fastimpl.__main__ import main
 from proofs_checks.audit import LEMMAS
+from proofs_checks.paper import markdown_map
 from proofs_checks.realdata import missing_extra
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -105,3 +106,9 @@ def test_one_version_everywhere() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\n## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_map_is_that_of_the_ledger() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = text.split("a test compares -->\n")[1].split("<!-- end of map -->")[0]
+    assert shown.strip() == markdown_map().strip(), "stale: put the output of `bhs23-audit paper --markdown` there"
