@@ -551,12 +551,14 @@ def _is_real(case: RealPair) -> None:
     require("n >= 20 k lambda_0", case.rows >= 20 * case.k * case.lambda_0)
 
 
-def _sea_surface() -> tuple[RealPair, ...]:
+def _replaced_rows() -> tuple[RealPair, ...]:
+    """The whole sea-surface file, its first 480 rows, and iris, each with a row replaced by one far off or at zero."""
     if missing_extra():
         return ()
     rows, k = len(DATA_SETS["sea_surface_temperature"]()), 168
     small = RealPair("sea_surface_temperature", 480, Fraction(6), 4, 0, (1e6,), 1)
-    return small, *(
+    flowers = RealPair("iris", 150, Fraction(7), 1, 75, (0.0, 0.0, 0.0, 1e3), 1)
+    return small, flowers, *(
         RealPair("sea_surface_temperature", rows, Fraction(57, 10), k, index, (value,), 1)
         for index, value in ((0, 1e6), (9613, 0.0))
     )
@@ -571,7 +573,7 @@ def _sea_surface() -> tuple[RealPair, ...]:
     telling="SCORE_1 is below k on both sides",
     least_telling=Fraction(1, 4),
     refuted_by=("raw_rows_averaged", "sigma_is_not_inverted"),
-    examples=_sea_surface,
+    examples=_replaced_rows,
     cost=20,
     skip_reason=missing_extra,
 )
