@@ -116,7 +116,7 @@ E1 = (
     telling="some probability lies strictly between 0 and 1",
     refuted_by=("printed", "tau_without_four", "law_is_one_sided"),
     examples=lambda: E1,
-    cost=8,
+    cost=12,
 )
 def pass_is_private(target: Target, case: Budget) -> Iterator[Claim | Telling]:
     """p(z) <= e^epsilon p(z') + delta for all scores z, z' with |z - z'| <= s, in both directions."""
@@ -137,7 +137,7 @@ def pass_is_private(target: Target, case: Budget) -> Iterator[Claim | Telling]:
     telling="some probability lies strictly between 0 and 1",
     refuted_by=("steep_law",),
     examples=lambda: E1,
-    cost=8,
+    cost=12,
 )
 def fail_is_private(target: Target, case: Budget) -> Iterator[Claim | Telling]:
     """1 - p(z) <= e^epsilon (1 - p(z')) + delta for all scores z, z' with |z - z'| <= s, in both directions."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cache
 
 from flint import fmpq, fmpq_mat
 
@@ -64,21 +65,33 @@ def largest_good_subset(y: object, lam: Real) -> frozenset[int]:
     Algorithm LargestGoodSubset, Definition 23, Lemma 27.
     """
     rows, threshold = _rows("y", y), to_fmpq(_positive("lam", lam))
-    return _largest_good_subset(rows, threshold)
+    return _largest_good_subset(_norms_of(rows), rows.nrows(), threshold)
 
 
-def _largest_good_subset(rows: fmpq_mat, threshold: fmpq) -> frozenset[int]:
+Norms = Callable[[tuple[int, ...]], dict[int, fmpq] | None]
+"""The squared norms of the rows of a set in the set's own second moment, or None where that is singular."""
+
+
+def _norms_of(rows: fmpq_mat) -> Norms:
+    """The norms, each set's computed once: many levels meet the same few sets."""
     m = rows.nrows()
-    subset = list(range(m))  # line 1
-    while True:  # line 2
+
+    @cache
+    def norms(subset: tuple[int, ...]) -> dict[int, fmpq] | None:
         members = rows_of(rows, subset)
         inverse = inverse_or_none(second_moment(members, [Fraction(1, m)] * len(subset)))
-        if inverse is None:
-            out = set(subset)  # line 3
-        else:
-            norms = mahalanobis_squared(members, inverse)
-            out = {i for i, norm in zip(subset, norms, strict=True) if norm > threshold}  # line 3
-        subset = [i for i in subset if i not in out]  # line 4
+        return None if inverse is None else dict(zip(subset, mahalanobis_squared(members, inverse), strict=True))
+
+    return norms
+
+
+def _largest_good_subset(norms: Norms, m: int, threshold: fmpq) -> frozenset[int]:
+    subset = tuple(range(m))  # line 1
+    while True:  # line 2
+        values = norms(subset)
+        # A singular second moment makes every norm infinite.
+        out = {i for i in subset if values is None or values[i] > threshold}  # line 3
+        subset = tuple(i for i in subset if i not in out)  # line 4
         if not out:  # line 5
             return frozenset(subset)  # line 6
 
@@ -136,7 +149,8 @@ def stable_second_moment(
     thresholds = [
         edition.outlier_threshold(lam, k, m, ell) for ell in range(edition.last_level(k, window) + 1)
     ]  # line 1
-    subsets = [_largest_good_subset(rows, to_fmpq(threshold)) for threshold in thresholds]  # line 2
+    norms = _norms_of(rows)
+    subsets = [_largest_good_subset(norms, m, to_fmpq(threshold)) for threshold in thresholds]  # line 2
     score = score_of(subsets, m, k, edition, window)  # line 3
     levels = edition.weight_levels(k, window)
     weights = tuple(  # line 4
