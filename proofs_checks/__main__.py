@@ -127,14 +127,21 @@ def run(
 def _show_counterexamples(
     outcomes: Sequence[Outcome], unexpected: Sequence[Outcome], save: Path | None, console: Console
 ) -> None:
-    """Unexpected ones are printed whole and always saved; expected ones are saved where a folder was asked for."""
+    """Print the unexpected ones whole and save them always; save expected ones where a folder was asked for.
+
+    In an audit of PRINTED itself the expected refutations are what one came for: they are printed too.
+    """
+    of_printed = bool(outcomes) and all(o.target.edition.name == "PRINTED" for o in outcomes)
     for outcome in outcomes:
-        if outcome.case is None or (outcome not in unexpected and save is None):
+        if outcome.case is None:
             continue
-        if outcome in unexpected:
+        if outcome in unexpected or of_printed:
             report.print_counterexample(outcome, console)
-        path = report.save_counterexample(outcome, save or Path("bhs23-counterexamples"))
-        console.print(f"saved to {path}; run it again with: bhs23-audit replay {path}", markup=False, soft_wrap=True)
+        if outcome in unexpected or save is not None:
+            path = report.save_counterexample(outcome, save or Path("bhs23-counterexamples"))
+            console.print(
+                f"saved to {path}; run it again with: bhs23-audit replay {path}", markup=False, soft_wrap=True
+            )
 
 
 @app.command()

@@ -97,7 +97,7 @@ def _order_ratio(target: Target, case: Pair | Weightings) -> float:
 
 
 def _least_gamma(one: fmpq_mat, two: fmpq_mat, bound: Fraction) -> float:
-    """The least gamma with (1-gamma) one <= two and (1-gamma) two <= one, over the bound; rounded up to a multiple of 1/FINE."""
+    """The least gamma with (1-gamma) one <= two and (1-gamma) two <= one, over the bound; rounded up to a part of FINE."""
     low, high = -1, FINE
     while high - low > 1:
         middle = (low + high) // 2
@@ -121,8 +121,8 @@ def _column(*runs: tuple[int, Fraction]) -> Matrix:
 def goodness_family(k: int) -> Pair:
     """Lemma 25: k-1 rows 2 among rows 1, tied with lambda_2k exactly; m = 10 k lambda_0, and lambda_0 near 29/10.
 
-    The second moment of all rows is S, the k-1 rows are in one of the k averaged sets, and so the norm of a 2 is
-    lambda_2k/(1 - ((k-1)^2/k) lambda_2k/m): the repaired bound is attained for every k >= 2, and over lambda_0 it grows to 10/7.
+    The k-1 rows are in one of the k averaged sets, and so the norm of a 2 is lambda_2k/(1 - ((k-1)^2/k) lambda_2k/m): the bound
+    of REPAIRED is attained for every k >= 2, and over lambda_0 it grows to 10/7.
     """
     m = k - 1 + 4 * (7 * k + 1)
     return Pair("covariance", _column((m - k + 1, ONE), (k - 1, Fraction(2))), 0, (ONE,), Fraction(m, 10 * k), k)
@@ -131,8 +131,8 @@ def goodness_family(k: int) -> Pair:
 def order_family(k: int, lambda_0: Fraction = Fraction(11, 10), *, late: bool | None = None) -> Pair:
     """Lemma 11, 22 (order) and Lemma 26: i* goes to 0, and the outliers, tied with lambda_2k, drop out of all levels.
 
-    Either i* is tied with lambda_0 and there are k-1 outliers, or it is ``late``: tied with lambda_{k+1}, missing from the score's
-    levels, and so there are k-2. The second is better from k = 13 on and is what reaches 160/63 lambda_0/m in the limit.
+    Either i* is tied with lambda_0 and there are k-1 outliers, or it is ``late``: tied with lambda_{k+1}, missing from the
+    levels of the score, and so there are k-2. The second is better from k = 13 on, and reaches 160/63 lambda_0/m in the limit.
     """
     late = k >= 13 if late is None else late
     m, outliers = math.ceil(10 * k * lambda_0), k - 2 if late else k - 1
@@ -147,10 +147,10 @@ def _tied(threshold: Fraction, m: int, count: int, others: Fraction) -> Fraction
     return _below_root(threshold * others / (m - count * threshold))
 
 
-def trace_norm_family(k: int, lambda_0: Fraction = Fraction(5, 2), *, late: bool | None = None) -> Pair:
+def trace_norm_family(k: int, lambda_0: Fraction = Fraction(21, 10), *, late: bool | None = None) -> Pair:
     """Lemma 11, 22 (trace): as :func:`order_family` on one axis, and i* goes to the other axis instead of 0.
 
-    The second axis gains what the first loses by i*: in the limit 230/63 lambda_0/m. Needs lambda_0 > 2, the norm of a bulk of two axes.
+    The second axis gains what the first loses by i*: in the limit 230/63 lambda_0/m. A bulk of two axes has norm 2 and a bit.
     """
     late = k >= 6 if late is None else late
     m, outliers = math.ceil(10 * k * lambda_0), k - 2 if late else k - 1
@@ -201,7 +201,8 @@ def mean_weights_family(k: int, n: int) -> Pair:
 def mean_family(k: int, n: int) -> Pair:
     """Lemma 13, 34: R in the middle, the bulk at one end and k-1 rows at the other; i* crosses, and they drop out.
 
-    Weight (2k-1)/(kn) moves by 2 sqrt(2 lambda_0), nearly, once n is so large that all thresholds are: 32 ((2k-1)/2k)^2 lambda_0/n^2.
+    Weight (2k-1)/(kn) moves by 2 sqrt(2 lambda_0), nearly, once n is so large that all thresholds are near lambda_0:
+    32 ((2k-1)/2k)^2 lambda_0/n^2.
     """
     shrunk, size = _shrunk(n, ONE), 4 * k + 2
     near, star = _below_root(2 * shrunk), _below_root(Fraction(2))
@@ -419,6 +420,24 @@ def _move_level(pair: Pair, rng: random.Random) -> Pair:
     return _with_rows(pair, _block(pair, rng), lambda row: tuple(_on_grid(v * factor) for v in row))
 
 
+def _move_tie(pair: Pair, rng: random.Random) -> Pair:
+    """Rows go to just within the threshold of a level, along one axis: of the norms, or of the distances to the first of R."""
+    block, place = _block(pair, rng), rng.randrange(pair.d)
+    level = rng.choice([0, pair.k, pair.k + 1, 2 * pair.k, rng.randrange(pair.levels)])
+    if pair.covariance is None:
+        threshold = lambda_ell(pair.lambda_0, pair.k, level)
+        others = sum((row[place] ** 2 for i, row in enumerate(pair.rows) if i not in block), ZERO)
+        if pair.n <= len(block) * threshold:
+            return pair
+        value = _tied(threshold, pair.n, len(block), others)
+    elif ordered_stability_gamma(pair.lambda_0, pair.n) >= 1:
+        return pair
+    else:
+        radius = _below_root(2 * Lambda_ell(pair.lambda_0, pair.n, level) * pair.covariance[place][place])
+        value = pair.rows[pair.reference[0]][place] + rng.choice([-1, 1]) * radius
+    return _with_rows(pair, block, lambda row: (*row[:place], value, *row[place + 1 :]))
+
+
 def _resized(pair: Pair, n: int) -> Pair:
     """The pair with n rows: rows of its longest run come or go, and i* and the reference set keep theirs."""
     longest = max(_blocks(pair), key=len)
@@ -470,7 +489,7 @@ def _move_covariance(pair: Pair, rng: random.Random) -> Pair:
 
 
 MOVES = (
-    *(_move_value, _move_value, _move_star, _move_group, _move_group, _move_level),
+    *(_move_value, _move_value, _move_star, _move_group, _move_group, _move_level, _move_tie),
     *(_move_size, _move_k, _move_lambda, _move_covariance),
 )
 
