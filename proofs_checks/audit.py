@@ -11,7 +11,18 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 
 # Importing the rooms registers their checks.
-from proofs_checks import conformance, covariance, endtoend, exhaustive, identifiability, mean, privacy, ptr, scalars  # noqa: F401
+from proofs_checks import (  # noqa: F401 - registers the checks
+    conformance,
+    covariance,
+    endtoend,
+    exhaustive,
+    exhaustive_cores,
+    identifiability,
+    mean,
+    privacy,
+    ptr,
+    scalars,
+)
 from proofs_checks.datasets import pinned
 from proofs_checks.lemma import LEMMAS, AuditError, Claim, Lemma, Telling, Violation
 from proofs_checks.target import Target
