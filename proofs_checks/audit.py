@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase
 
 # Importing the rooms registers their checks.
 from proofs_checks import (  # noqa: F401 - registers the checks
+    accuracy,
     conformance,
     covariance,
     endtoend,

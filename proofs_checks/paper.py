@@ -100,9 +100,10 @@ LEDGER: tuple[Row, ...] = (
     _checked(
         "Theorem 8",
         "Algorithm 1 is private",
-        _RELEASE,
-        repair="the law, k, c^2 and gates of REPAIRED",
-        note="E3; accuracy is Lemma 20, time is Lemma 21",
+        [*_RELEASE, "noise_of_the_mean_scales", "sampling_error_scales", "operations_are_counted"],
+        "sampled statistical",
+        "the law, k, c^2 and gates of REPAIRED",
+        "E3; accuracy: slopes in n and d",
     ),
     _checked(
         "Lemma 9",
@@ -176,13 +177,19 @@ LEDGER: tuple[Row, ...] = (
         "asymptotic",
         "constants not given",
     ),
-    _standing("Lemma 20", "accuracy of Algorithm 1", "refimpl:private_mean", "asymptotic", "constants not given"),
-    _standing(
+    _checked(
+        "Lemma 20",
+        "accuracy of Algorithm 1",
+        ["noise_of_the_mean_scales", "sampling_error_scales"],
+        "statistical",
+        note="orders in n and d; the constants are not given",
+    ),
+    _checked(
         "Lemma 21",
         "running time of Algorithm 1",
-        "fastimpl:stable_covariance",
-        "asymptotic",
-        "constants not given; E21 for its e^{l/k}",
+        ["operations_are_counted", "section_23_finds_the_sets"],
+        "statistical sampled",
+        note="|R| = 6k; E21 for its e^{l/k}",
     ),
     _checked(
         "Lemma 22",
@@ -349,11 +356,12 @@ LEDGER: tuple[Row, ...] = (
             "draws_are_private",
             "step_of_theorem_43",
             "number_of_draws",
+            "noise_of_the_covariance_scales",
             "size_of_algorithm_51_is_enough",
         ],
-        "sampled proved",
+        "sampled proved statistical",
         "the law, k, N and gates of REPAIRED",
-        "E3, E7, E8; accuracy asymptotic",
+        "E3, E7, E8; accuracy: slopes in n",
     ),
     _standing("Claim 44", "parameters to total variation", "refimpl:private_gaussian", "cited", "constant not given"),
     _standing(

@@ -558,9 +558,13 @@ def _replaced_rows() -> tuple[RealPair, ...]:
     rows, k = len(DATA_SETS["sea_surface_temperature"]()), 168
     small = RealPair("sea_surface_temperature", 480, Fraction(6), 4, 0, (1e6,), 1)
     flowers = RealPair("iris", 150, Fraction(7), 1, 75, (0.0, 0.0, 0.0, 1e3), 1)
-    return small, flowers, *(
-        RealPair("sea_surface_temperature", rows, Fraction(57, 10), k, index, (value,), 1)
-        for index, value in ((0, 1e6), (9613, 0.0))
+    return (
+        small,
+        flowers,
+        *(
+            RealPair("sea_surface_temperature", rows, Fraction(57, 10), k, index, (value,), 1)
+            for index, value in ((0, 1e6), (9613, 0.0))
+        ),
     )
 
 
