@@ -17,23 +17,26 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from flint import fmpz_mat
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from fastimpl.exact import QuadraticForm, integer_rows, root_ratio
-from fastimpl.rows import Floats, Indices, Vectors
+from fastimpl.exact import QuadraticForm, root_ratio_pair
+from fastimpl.grams import SCALE, BlockGrams, blocks, column_shift
+from fastimpl.rows import READ_ROWS, Floats, Indices, Sparse, Vectors
 
 __all__ = [
-    "SCALE",
     "Bounds",
+    "Lengths",
+    "Ratio",
     "Thresholds",
     "Whitening",
+    "above_line",
     "audit",
     "enclose",
     "exact_whitening",
@@ -41,15 +44,17 @@ __all__ = [
     "norm_bounds",
     "note",
     "removal_bounds",
+    "surely_above",
     "thresholds",
     "whiten",
-    "whiten_exactly",
 ]
 
 UNIT_ROUNDOFF = 2.0**-53
-SCALE = 200  # columns are scaled by powers of two to sizes about 2^200: far from overflow and from underflow
-_BLOCK = 4096
-_SHARP_ENOUGH = 2.0**-24  # a float whitening with a larger epsilon is not worth keeping
+_RANGE = 800  # Gram matrices whose diagonal lies in 2^-800..2^800 have neither under- nor overflowed
+_SHARP = 2.0**-24  # a float whitening with a larger epsilon may be worth refining
+_SHARP_ENOUGH = 2.0**-10  # and with one larger than this it is not worth keeping
+_TIGHT = 2.0**-7  # relative errors of whitened vectors beyond this say too little
+SINGLE_FROM = 32  # columns from which float32 pays
 _ROUNDING = 2.0**-46  # covers the handful of roundings in the last scalar steps of a bound
 _UNDERFLOW = 2.0**-480  # norms may be off by this much through underflow of squares; see whiten
 
@@ -91,10 +96,17 @@ class Bounds(NamedTuple):
     upper: Floats
 
 
+class Ratio(NamedTuple):
+    """A rational number, perhaps not in lowest terms; the denominator is positive."""
+
+    numerator: int
+    denominator: int
+
+
 class Thresholds(NamedTuple):
     """Exact nondecreasing thresholds and float64 numbers just below (or at) and just above (or at) them."""
 
-    exact: tuple[Fraction, ...]
+    exact: tuple[Ratio, ...]
     below: Floats
     above: Floats
 
@@ -108,10 +120,40 @@ def enclose(numerator: int, denominator: int) -> tuple[float, float]:
     return max(0.0, math.nextafter(nearest, -math.inf)), math.nextafter(nearest, math.inf)
 
 
-def thresholds(exact: Sequence[Fraction]) -> Thresholds:
-    """Exact thresholds with their float enclosures."""
-    sides = np.array([enclose(value.numerator, value.denominator) for value in exact], dtype=np.float64)
-    return Thresholds(tuple(exact), sides[:, 0].copy(), sides[:, 1].copy())
+def thresholds(exact: Sequence[Fraction], factor: Fraction) -> Thresholds:
+    """Exact thresholds, times a positive factor, with their float enclosures. Not reduced: that would take most of the time."""
+    ratios = [Ratio(v.numerator * factor.numerator, v.denominator * factor.denominator) for v in exact]
+    sides = np.array([enclose(*ratio) for ratio in ratios], dtype=np.float64)
+    return Thresholds(tuple(ratios), sides[:, 0].copy(), sides[:, 1].copy())
+
+
+# Bounds ---------------------------------------------------------------------------------------------------------------
+# The relative errors that everything rests on, each proved where it is used; a test shows for each that it is needed.
+
+
+def gram_error(roundings: int, d: int) -> float:
+    """Of a Gram matrix in float64 and of the product that checks a whitening of it: see :func:`_gram_whitening`."""
+    return (roundings + 2 * d + 32) * UNIT_ROUNDOFF
+
+
+def vector_error(d: int, units: int) -> float:
+    """Of a whitened vector, relative to magnitude |S v|: see :class:`Whitening`."""
+    return 1.01 * (d + 8 + units) * UNIT_ROUNDOFF
+
+
+def pair_error(d: int) -> float:
+    """Of a vector whitened in pairs of floats, likewise: see :func:`_whiten_twice`."""
+    return 2 * (3 * d + 12) * (d + 6) * UNIT_ROUNDOFF**2
+
+
+def length_error(d: int, unit: float) -> float:
+    """Of a sum of d squares and what is done with it: gamma_{d+2}, and a dozen roundings to spare."""
+    return (2 * d + 32) * unit
+
+
+def product_error(d: int, unit: float, relative: float) -> float:
+    """Of an inner product of whitened vectors: see ``screen._Products``."""
+    return 5 * relative + 4 * (d + 16) * unit
 
 
 # Whitening ------------------------------------------------------------------------------------------------------------
@@ -121,45 +163,88 @@ def thresholds(exact: Sequence[Fraction]) -> Thresholds:
 class Whitening:
     """A float matrix W that whitens G, and how well.
 
-    For every vector v
+    For every vector v, with S = diag(2^shift),
 
         |W* S v|^2/(1 + epsilon) <= v^T G^-1 v <= |W* S v|^2/(1 - epsilon),
+        |fl(W S v) - W* S v| <= relative |W* S v| + underflow,
 
-    where S = diag(2^shift), and W* is a real matrix with |W* - W| <= 3u ``magnitude`` entry by entry, ``magnitude`` >= |W|.
+    where W* is a real matrix with |W* - W| <= units u ``magnitude`` entry by entry, and ``magnitude`` >= |W|. The computed
+    vector is float64, from the rounded difference v, with products in any order.
     """
 
     matrix: Floats
     magnitude: Floats
     shift: NDArray[np.int64]
+    size: Floats
     epsilon: float
+    units: int
+    rest: Floats | None = None
+
+    @cached_property
+    def relative(self) -> float:
+        """The bound on relative errors of whitened vectors.
+
+        *Statement.* Let ``size`` be g, g_l = (S G S)_ll^(1/2), up to a factor 1.001. Entry j of fl(W S v) errs from W* S v
+        by at most (d + 8 + units) u (magnitude |S v|)_j: d + 1 roundings of product and sum, two of the difference v, two
+        of its scaling, ``units`` of W. By Cauchy-Schwarz in the metric G, |S v|_l <= g_l (v^T G^-1 v)^(1/2) <=
+        g_l |W* S v| (1 - epsilon)^(-1/2), for every v, whether it is a term of G or not. So the error is at most
+        (d + 8 + units) u | magnitude g |_2 |W* S v| (1 - epsilon)^(-1/2). With ``rest``, see :func:`_whiten_twice`.
+        """
+        with np.errstate(over="ignore"):
+            spread = float(np.linalg.norm(self.magnitude @ self.size)) / math.sqrt(1 - self.epsilon)
+        if self.rest is not None:
+            bound = 4 * UNIT_ROUNDOFF + pair_error(len(self.size)) * spread
+        else:
+            bound = vector_error(len(self.size), self.units) * spread
+        return bound if math.isfinite(bound) else math.inf
+
+    @cached_property
+    def underflow(self) -> float:
+        """A scaled entry may be off by 2^-1074, and is multiplied by W; a product may be off by 2^-1074."""
+        d = len(self.size)
+        return 2.0**-1070 * d * (1.0 + d * float(self.magnitude.max()))
+
+    @cached_property
+    def transposed(self) -> Floats:
+        """W^T, in the order that BLAS likes."""
+        return np.ascontiguousarray(self.matrix.T)
 
 
-def _scaled(vectors: Vectors, shift: NDArray[np.int64]) -> Floats:
-    return np.asarray(np.ldexp(vectors.rounded(), shift))
+def float_whitening(grams: BlockGrams, counts: Sparse) -> Whitening | None:
+    """A whitening of G = sum_i c_i v_i v_i^T from a float64 Gram matrix, or None if none can be certified.
 
-
-def _blocks(count: int) -> Iterator[slice]:
-    for start in range(0, count, _BLOCK):
-        yield slice(start, start + _BLOCK)
-
-
-def _column_shift(vectors: Vectors, index: Indices) -> NDArray[np.int64] | None:
-    """Powers of two that bring the largest entry of each column to [2^(SCALE-1), 2^SCALE); None if that cannot be done."""
-    largest = np.zeros(vectors.width)
-    for block in _blocks(len(index)):
-        largest = np.maximum(largest, np.abs(vectors.take(index[block]).rounded()).max(axis=0, initial=0.0))
-    if not np.isfinite(largest).all() or not largest.all():
+    Columns are scaled anew if the kept Gram matrices under- or overflow, and an ill-conditioned matrix is whitened again in
+    the coordinates that a first attempt gives (stage F2).
+    """
+    if np.count_nonzero(counts.value) + (counts.size - len(counts.index)) * bool(counts.usual) < grams.vectors.width:
         return None
-    return SCALE - np.frexp(largest)[1].astype(np.int64)
+    total = grams.total(counts)
+    if not _in_range(total):
+        shift = column_shift(grams.vectors, counts)
+        if shift is None:
+            return None
+        grams = BlockGrams(grams.vectors, shift)
+        total = grams.total(counts)
+    if not _in_range(total):
+        return None
+    first = _gram_whitening(total, grams.shift, grams.roundings)
+    if first is not None and first.epsilon <= _SHARP:
+        return first
+    return _refined_whitening(grams, counts, total) or first
 
 
-def float_whitening(vectors: Vectors, index: Indices, counts: NDArray[np.int64] | None = None) -> Whitening | None:
-    """A whitening of G = sum_{i in index} c_i v_i v_i^T from a float64 Gram matrix, or None if none can be certified.
+def _in_range(gram: Floats) -> bool:
+    sizes = np.diag(gram)
+    return bool(np.all(sizes >= 2.0**-_RANGE) and np.all(sizes <= 2.0**_RANGE))
+
+
+def _gram_whitening(gram: Floats, shift: NDArray[np.int64], roundings: int) -> Whitening | None:
+    """Stage F1: a whitening from the computed Gram matrix alone, or None.
 
     *Statement.* Let Y be the scaled exact vectors, g_j = (sum_i c_i Y_ij^2)^(1/2), and Ghat the computed Gram matrix, from
-    rounded vectors, summed in blocks. With K = block length + number of blocks + 8, |Ghat - G| <= K u (1 + small) g g^T:
-    each product carries at most K roundings (four from the vectors, one from c, one of its own, the sums), so
-    |Ghat - G|_jl <= gamma_K sum_i c_i |Y_ij||Y_il| <= gamma_K g_j g_l (Cauchy-Schwarz). For any W whatsoever,
+    rounded vectors, summed in blocks: a product goes through at most ``roundings`` additions. With K = roundings + 8,
+    |Ghat - G| <= K u (1 + small) g g^T: each product carries at most K roundings (four from the vectors, two from c, one of
+    its own, the sums), so |Ghat - G|_jl <= gamma_K sum_i c_i |Y_ij||Y_il| <= gamma_K g_j g_l (Cauchy-Schwarz). For any W,
 
         |W G W^T - I|_F <= |fl(W Ghat W^T - I)|_F + (gamma_K + gamma_{2d+2}) (1 + small) | |W| g |^2 =: epsilon,
 
@@ -167,42 +252,84 @@ def float_whitening(vectors: Vectors, index: Indices, counts: NDArray[np.int64] 
     epsilon < 1 then (1 - epsilon) I <= W G W^T <= (1 + epsilon) I: G is positive definite, W is regular, and the Whitening
     inequality follows by inverting. How W was found (here: Cholesky) is of no concern to the proof.
 
-    *Underflow, overflow.* Every g_j >= 2^(SCALE-1), so products that underflow (at most 2^-1073 |Y| each) vanish in
-    K u g g^T; entries are at most 2^SCALE, so nothing overflows; columns of zeros and infinite differences return None.
+    *Underflow, overflow.* Every g_j^2 lies in 2^-800..2^800 (checked, so nothing overflowed). A product that underflows, and
+    a scaled entry that does, is off by at most 2^-1074 times 2^400: for m < 2^53 terms that is below 2^-100 K u g g^T.
 
     *Source.* Higham, 2nd ed., section 3.5 (inner and matrix products); Rump, Verification methods (2010), for the habit of
     checking an approximate factor afterwards.
     """
-    d = vectors.width
-    shift = _column_shift(vectors, index) if len(index) >= d else None
-    if shift is None:
-        return None
-    gram, blocks = np.zeros((d, d)), 0
-    for block in _blocks(len(index)):
-        part = _scaled(vectors.take(index[block]), shift)
-        gram += part.T @ (part if counts is None else part * counts[block, None])
-        blocks += 1
+    d = len(gram)
     size = np.sqrt(np.diag(gram))
     w = _inverse_cholesky(gram, size)
     if w is None:
         return None
-    terms = _BLOCK + blocks + 2 * d + 32
     residual = float(np.linalg.norm(w @ gram @ w.T - np.eye(d)))
     weight = float(np.sum((np.abs(w) @ size) ** 2))
-    epsilon = 1.01 * (residual + terms * UNIT_ROUNDOFF * weight)
+    epsilon = 1.01 * (residual + gram_error(roundings, d) * weight)
     if not epsilon <= _SHARP_ENOUGH:
         return None
-    return Whitening(w, np.abs(w), shift, epsilon)
+    return Whitening(w, np.abs(w), shift, size, epsilon, 0)
 
 
-def _inverse_cholesky(gram: Floats, size: Floats) -> Floats | None:
-    """An approximate inverse of the lower Cholesky factor, row scaling included; None where Cholesky breaks down."""
-    try:
-        lower = np.linalg.cholesky(gram / size / size[:, None])
-        inverse: Floats = solve_triangular(lower, np.eye(len(gram)), lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
+def _refined_whitening(grams: BlockGrams, counts: Sparse, gram: Floats) -> Whitening | None:
+    """Stage F2: the Gram matrix once more in coordinates that are nearly white already, up to three times; or None.
+
+    *Statement.* Let zhat_i = fl(W S v_i) for the current W, within units u magnitude of W* (see :class:`Whitening`), and
+    Hhat the computed sum c_i zhat_i zhat_i^T. With Delta = (d + 8 + units) u | magnitude g |, Minkowski's inequality gives
+    (sum_i c_i |zhat_i - W* S v_i|^2)^(1/2) <= Delta, so by Cauchy-Schwarz
+
+        |Hhat - W* S G S W*^T|_F <= 2 Delta (tr Hhat)^(1/2) + Delta^2 + gamma_K tr Hhat =: E.
+
+    For any V, |V W* S G S W*^T V^T - I|_F <= |fl(V Hhat V^T - I)|_F + (E + gamma_{2d+2} |Hhat|_F) |V|_F^2 =: epsilon. The
+    new matrix is V W*, its float value fl(V W) errs by at most (units + d + 2) u |V| magnitude. The bound grows with the
+    condition number of the rows where that of F1 grows with its square (CholeskyQR2: Yamamoto et al., 2015).
+    """
+    d = len(gram)
+    size = np.sqrt(np.diag(gram))
+    w = _inverse_cholesky(gram, size, shift=True)
+    if w is None:
         return None
-    return inverse / size
+    magnitude, units = np.abs(w), 0
+    for _ in range(3):
+        white = _white_gram(grams, counts, w)
+        v = _inverse_cholesky(white, np.sqrt(np.diag(white))) if np.isfinite(white).all() else None
+        if v is None:
+            return None
+        trace, length = float(np.trace(white)), float(np.linalg.norm(v))
+        delta = vector_error(d, units) * float(np.linalg.norm(magnitude @ size))
+        rounding = gram_error(grams.roundings, d) * trace
+        residual = float(np.linalg.norm(v @ white @ v.T - np.eye(d)))
+        epsilon = 1.01 * (residual + (2 * delta * math.sqrt(trace) + delta**2 + rounding) * length**2)
+        w, magnitude, units = v @ w, np.abs(v) @ magnitude, units + d + 2
+        if epsilon <= _SHARP_ENOUGH:
+            note("F2", 1)
+            return Whitening(w, magnitude, grams.shift, size, epsilon, units)
+    return None
+
+
+def _white_gram(grams: BlockGrams, counts: Sparse, w: Floats) -> Floats:
+    total = np.zeros_like(w)
+    weights = counts.dense()
+    for block in blocks(counts.size, grams.step):
+        rows, c = grams.read(block), weights[block]
+        rows[c == 0] = 0.0
+        z = rows @ w.T
+        total += z.T @ (z * c[:, None])
+    return total
+
+
+def _inverse_cholesky(gram: Floats, size: Floats, *, shift: bool = False) -> Floats | None:
+    """An approximate inverse of the lower Cholesky factor, row scaling included; None where Cholesky breaks down."""
+    d = len(gram)
+    scaled = gram / size / size[:, None]
+    for more in (0.0, 1e-14 * d, 1e-12 * d) if shift else (0.0,):
+        try:
+            lower = np.linalg.cholesky(scaled + more * np.eye(d))
+            inverse: Floats = solve_triangular(lower, np.eye(d), lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+        return inverse / size
+    return None
 
 
 def exact_whitening(form: QuadraticForm) -> Whitening:
@@ -210,77 +337,254 @@ def exact_whitening(form: QuadraticForm) -> Whitening:
 
     *Statement.* With G = L D^-1 L^T and B = D L^-1 (integers), W* = D^(-1/2) B satisfies W* G W*^T = I exactly. Each entry
     B_jl/sqrt(D_j) is computed from an integer square root of at least 64 bits and rounded once, so it is off by at most
-    2u relatively; an entry below 2^-1000 may be off by 2^-1074 <= 3u 2^-1000, so ``magnitude`` is kept at 2^-1000 there. An
-    entry that overflows is infinite, and then so are the bounds that use it.
+    2u relatively; an entry below 2^-900 may be off by 2^-1074 <= 2^-104 2^-900, so ``magnitude`` is kept at 2^-900 there. An
+    entry that overflows is infinite, and then so are the bounds that use it. What the rounding left is kept as ``rest``,
+    to 2^-104 of the entry, and used where W alone would say little.
     """
     d, factor = form.width, form.factor
     sizes = [_log2_root(int(form.matrix[j, j])) + int(form.unit[j]) - form.exponent // 2 for j in range(d)]
     shift = np.array([SCALE - size for size in sizes], dtype=np.int64)
-    w = np.zeros((d, d))
-    magnitude = np.zeros((d, d))
+    w, rest, magnitude = np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
     for j in range(d):
         for ell in range(j + 1):
             if factor.b[j][ell]:
                 power = form.exponent // 2 - int(form.unit[ell] + shift[ell])
-                w[j, ell] = root_ratio(factor.b[j][ell], factor.diagonal[j], power)
-                magnitude[j, ell] = max(abs(w[j, ell]), 2.0**-1000)
-    return Whitening(w, magnitude, shift, 0.0)
+                w[j, ell], rest[j, ell] = root_ratio_pair(factor.b[j][ell], factor.diagonal[j], power)
+                magnitude[j, ell] = max(abs(w[j, ell]), 2.0**-900)
+    size = np.full(d, 2.0 ** (SCALE + 1))  # (S G S)_jj < 2^(2 SCALE + 1)
+    plain = Whitening(w, magnitude, shift, size, 0.0, 3)
+    return plain if plain.relative <= _SHARP else replace(plain, rest=rest)
 
 
 def _log2_root(square: int) -> int:
     return square.bit_length() // 2
 
 
+def _scaled(vectors: Vectors, shift: NDArray[np.int64]) -> Floats:
+    rows = vectors.rounded()
+    return np.asarray(np.ldexp(rows, shift)) if shift.any() else rows
+
+
 def whiten(vectors: Vectors, whitening: Whitening) -> tuple[Floats, Floats]:
     """zhat_i = fl(W S vhat_i) and a bound on |zhat_i - W* S v_i|_2 for every row; infinite or NaN where nothing is known.
 
-    *Statement.* Entry j of zhat errs by at most gamma_{d+6} sum_l magnitude_jl |S vhat|_l: d + 1 roundings of the product
-    and sum, two of the difference v, three units of W. The norm of these bounds is computed in float64, to within a factor
-    1 + gamma_{2d}; (2d + 16) u covers both. *Underflow:* a scaled entry may be off by 2^-1075 and is multiplied by W, a
-    product by 2^-1075: together at most 2^-1073 d (1 + d max magnitude), added; the squares are the business of norm_bounds.
+    *Statement.* The error is at most relative |W* S v|, and |W* S v| <= |zhat|/(1 - relative); or, entry by entry, at most
+    (d + 8 + units) u magnitude |S vhat| (see :class:`Whitening`), which is the smaller one where v is not among the large
+    terms of G. Underflow is added; that of the squares is the business of norm_bounds.
     """
+    if whitening.rest is not None:
+        return _whiten_twice(vectors, whitening)
     d = vectors.width
     scaled = _scaled(vectors, whitening.shift)
-    z = scaled @ whitening.matrix.T
-    spread = np.abs(scaled) @ whitening.magnitude.T
-    error = (2 * d + 16) * UNIT_ROUNDOFF * np.sqrt(np.einsum("ij,ij->i", spread, spread))
-    error += 2.0**-1070 * d * (1.0 + d * float(whitening.magnitude.max()))
+    z = scaled @ whitening.transposed
+    relative = whitening.relative
+    error = np.full(len(z), np.inf)
+    if relative <= _TIGHT:
+        error = (
+            relative * (1 + 2 * relative) * (1 + length_error(d, UNIT_ROUNDOFF)) * np.sqrt(np.einsum("ij,ij->i", z, z))
+        )
+    if relative > _SHARP:
+        spread = np.abs(scaled) @ whitening.magnitude.T
+        factor = vector_error(2 * d + 8, whitening.units)  # d more for the length itself
+        error = np.fmin(error, factor * np.sqrt(np.einsum("ij,ij->i", spread, spread)))
+    error += whitening.underflow + _UNDERFLOW
     return z, error
 
 
-def whiten_exactly(vectors: Vectors, form: QuadraticForm) -> tuple[Floats, Floats]:
-    """As :func:`whiten` for the whitening of :func:`exact_whitening`, but from integers: for rows where cancellation is strong.
+def _split(a: Floats) -> tuple[Floats, Floats]:
+    """A as a sum of two numbers of 26 bits (Veltkamp); NaN where that overflows."""
+    c = a * 134217729.0
+    high = c - (c - a)
+    return high, a - high
 
-    *Statement.* Entry j is (B v)_j/sqrt(D_j) with the integer (B v)_j exact, so it is off by at most 2u of itself, or by
-    2^-1074 where it underflows: the norm of the errors is at most 3u |zhat| + d 2^-1074.
+
+def _whiten_twice(vectors: Vectors, whitening: Whitening) -> tuple[Floats, Floats]:
+    """As :func:`whiten`, in pairs of floats: for forms so thin that the terms of W S v cancel almost completely.
+
+    *Statement.* S v = s + e exactly (one TwoSum; a vector of four rows is not known that well, so NaN). For each term,
+    s W = p + q exactly (Dekker's product: no FMA is assumed), and p is added to a running sum with TwoSum, whose error joins
+    q + s rest + e W in a second sum. With A = |W||s|: |q| sums to u A, |e W| to u A, |s rest| to 2 u A, and each of d errors
+    of TwoSum is at most u A. So the second sum has at most 3 d + 8 additions of terms that sum to (d + 4) u A, and errs by
+    at most (3 d + 8)(d + 4) u^2 A (1 + small); e rest is left out (2 u^2 A), W + rest is off by 2^-100 A, and the total is
+    rounded once: together at most (3 d + 12)(d + 6) u^2 A + 2 u |z|. By Cauchy-Schwarz as in :class:`Whitening` that is at
+    most ``relative`` |W* S v| as well. *Underflow* loses at most 2^-1070 in each of 8 d operations, times
+    max(1, |W|, 2^SCALE).
+
+    *Source.* Dekker (1971); Ogita, Rump and Oishi, Accurate sum and dot product (2005).
     """
-    factor = form.factor
-    products = (fmpz_mat(integer_rows(vectors, form.unit)) * fmpz_mat(factor.b).transpose()).tolist()
-    power = form.exponent // 2
-    z = np.array(
-        [
-            [root_ratio(int(value), scale, power) for value, scale in zip(row, factor.diagonal, strict=True)]
-            for row in products
-        ]
-    )
+    d, matrix, rest = vectors.width, whitening.transposed, whitening.rest
+    assert rest is not None
+    s, e = (np.ldexp(part, whitening.shift) for part in vectors.as_pair())
+    (s1, s2), (w1, w2) = _split(s), _split(matrix)
+    total, low = np.zeros((len(s), d)), e @ matrix + s @ rest.T
+    for ell in range(d):
+        product = s[:, ell, None] * matrix[ell]
+        a1, a2 = s1[:, ell, None], s2[:, ell, None]
+        low += a2 * w2[ell] - (((product - a1 * w1[ell]) - a2 * w1[ell]) - a1 * w2[ell])
+        old, total = total, total + product
+        virtual = total - old
+        low += (old - (total - virtual)) + (product - virtual)
+    z = total + low
+    note("F3", len(z))
     size = np.sqrt(np.einsum("ij,ij->i", z, z))
-    note("whitened", len(z))
-    return z, 4 * UNIT_ROUNDOFF * size + 2.0**-500
+    spread = np.abs(s) @ whitening.magnitude.T
+    error = 4 * UNIT_ROUNDOFF * size
+    error += pair_error(d) * np.sqrt(np.einsum("ij,ij->i", spread, spread))
+    return z, error + 2.0**-1070 * 8 * d * (2.0 ** (SCALE + 60) + float(whitening.magnitude.max())) + _UNDERFLOW
+
+
+# Bounds on forms ------------------------------------------------------------------------------------------------------
+
+
+class Reader(Protocol):
+    """What holds vectors: :class:`Vectors` or :class:`Centred`."""
+
+    def __len__(self) -> int:
+        """How many vectors there are."""
+
+    @property
+    def width(self) -> int:
+        """D, the number of columns."""
+
+    def take(self, index: Indices | slice) -> Vectors:
+        """Some of the vectors, exactly."""
+
+    def read(self, block: slice, buffer: Floats) -> Floats:
+        """The vectors of a block, rounded."""
+
+
+class Lengths:
+    """Squared lengths of all whitened vectors, block by block, in float64 or, where that is safe and pays, in float32.
+
+    *Statement.* With q ``factor`` times what :meth:`of` gives, shrink q - 2^-900 <= |W* S v|^2 <= grow q + 2^-900 where q is
+    a number; NaN and infinity say nothing. In float64: vectors are right to ``relative``, a square and the sum of d squares to
+    gamma_{d+2}, and (a + b)^2 <= (1 + 2^-48) a^2 + (1 + 2^48) b^2 keeps underflow apart.
+    *In float32*, u' = 2^-24 takes the place of u, and S W is scaled by
+    2^power so that ``limit`` becomes about 1: vector and W are rounded once more each, and underflows of the entries of
+    either (2^-150 each) stay below d 2^-58 together because g lies in 2^-60..2^60 and |W| below 2^90; for squares above
+    2^-20 these underflows add d 2^-48 to the relative error, and smaller ones are below 2^-19 for certain, which is added to
+    the upper bound. What is beyond 2^127 is infinite.
+    """
+
+    def __init__(self, reader: Reader, whitening: Whitening, *, limit: float) -> None:
+        d = reader.width
+        self._reader, self._whitening = reader, whitening
+        self._shift = whitening.shift if whitening.shift.any() else None
+        self.single = self._fits_single(limit)
+        kind = np.float32 if self.single else np.float64
+        self.power = -math.frexp(limit)[1] // 2 if self.single else 0
+        self.factor = 2.0 ** (-2 * self.power)
+        self._matrix = np.ldexp(whitening.transposed, self.power).astype(kind)
+        self._ones = np.ones(d, dtype=kind)
+        self._buffer = np.empty((READ_ROWS, d))
+        self._narrow = np.empty((READ_ROWS if self.single else 0, d), dtype=np.float32)
+        self._squares = np.empty((READ_ROWS, d), dtype=kind)
+        self._z = np.empty((READ_ROWS, d), dtype=kind)
+        self.relative = whitening.relative
+        if self.single:
+            self.relative = 1.01 * (whitening.relative * (1 + 2.0**29)) + d * 2.0**-48
+        self.unit = 2.0**-24 if self.single else UNIT_ROUNDOFF
+        slack = length_error(d, self.unit)
+        known = self.relative < _TIGHT
+        self.shrink = (1 - slack) / (1 + self.relative) ** 2 if known else 0.0
+        self.grow = (1 + slack) / (1 - self.relative) ** 2 if known else math.inf
+        self._tiny = 2.0**-18 * self.factor if self.single else 2.0**-900 + (2.0**30 * whitening.underflow) ** 2
+
+    @property
+    def unscaled(self) -> bool:
+        """Whether ``rows`` holds the vectors as they were read."""
+        return self._shift is None
+
+    def _fits_single(self, limit: float) -> bool:
+        w, size = self._whitening, self._whitening.size
+        if len(size) < SINGLE_FROM or self._shift is not None or w.rest is not None or not 2.0**-60 < limit < 2.0**60:
+            return False
+        largest = float(np.abs(w.matrix).max()) / math.sqrt(limit)
+        moderate = float(size.min()) >= 2.0**-60 and float(size.max()) <= 2.0**60 and largest <= 2.0**89
+        return moderate and w.relative * 2.0**29 < 2.0**-8
+
+    def bar(self, limit: float) -> float:
+        """A number such that |W* S v|^2 <= limit for every vector for which :meth:`of` gives at most that."""
+        return (limit * (1 - 2.0**-40) - self._tiny) / self.grow / self.factor
+
+    def enclosed(self, q: NDArray[Any]) -> tuple[Floats, Floats]:
+        """Bounds on |W* S v| from what :meth:`of` gives; 0 and infinity where nothing is known."""
+        squares = q.astype(np.float64) * self.factor
+        lower = np.sqrt(np.maximum(squares * self.shrink * (1 - 2.0**-40) - self._tiny, 0.0)) * (1 - 2.0**-40)
+        upper = np.sqrt(squares * self.grow + self._tiny) * (1 + 2.0**-40)
+        known = np.isfinite(upper)
+        return np.where(known, lower, 0.0), np.where(known, upper, np.inf)
+
+    def of(self, block: slice) -> NDArray[Any]:
+        """The computed squared lengths of a block of at most READ_ROWS vectors; ``rows`` and ``z`` hold the vectors."""
+        self.rows = rows = self._reader.read(block, self._buffer)
+        if self._shift is not None:
+            np.ldexp(rows, self._shift, out=rows)
+        if self._whitening.rest is not None:
+            self.z = whiten(self._reader.take(block), self._whitening)[0]
+        elif self.single:
+            narrow = self._narrow[: len(rows)]
+            narrow[:] = rows
+            self.z = np.matmul(narrow, self._matrix, out=self._z[: len(rows)])
+        else:
+            self.z = np.matmul(rows, self._matrix, out=self._z[: len(rows)])
+        squares = np.multiply(self.z, self.z, out=self._squares[: len(rows)])
+        return np.asarray(squares @ self._ones)
+
+
+def above_line(reader: Reader, whitening: Whitening, line: float) -> tuple[Indices, Floats]:
+    """The vectors whose forms are not surely at most ``line``, and upper bounds on their forms."""
+    lengths = Lengths(reader, whitening, limit=line)
+    found, forms = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+    bar = lengths.bar(line * (1 - whitening.epsilon))
+    for block in blocks(len(reader)):
+        q = lengths.of(block)
+        if not q.max() <= bar:  # NaN included
+            where = np.flatnonzero(~(q <= bar))
+            found.append(where + block.start)
+            forms.append(lengths.enclosed(q[where])[1] ** 2 / (1 - whitening.epsilon) * (1 + 2.0**-40))
+    return np.concatenate(found), np.concatenate(forms)
+
+
+def surely_above(z: Floats, error: Floats, epsilon: float, limit: float) -> NDArray[np.bool_]:
+    """Which of the vectors z_i, whitened for a base G_B, have a form above ``limit`` in G = G_B + sum_j v_j v_j^T.
+
+    *Statement.* For every vector a, (a z_i)^2 <= (z_i^T H^-1 z_i)(a^T H a), H = W* G W*^T <= (1 + epsilon) I + sum z_j z_j^T.
+    With a = zhat_i/|zhat_i| the form of i is at least (a z_i)^2/(1 + epsilon + sum_j (a z_j)^2). The float K_ij of a z_j errs
+    by at most error_j + (d + 8) u |zhat_j|. All lengths are divided by one power of two near the largest; what underflows then
+    is below 2^-500 and added where that is on the safe side. No inverse is taken, so no condition number comes in.
+    """
+    count, d = z.shape
+    largest = float(np.abs(z).max(initial=0.0))
+    if not (math.isfinite(largest) and largest > 0):
+        return np.zeros(count, dtype=bool)
+    power = -math.frexp(largest)[1]
+    if power > 400:
+        return np.zeros(count, dtype=bool)
+    z, error = np.ldexp(z, power), np.ldexp(error, power)
+    length = np.sqrt(np.einsum("ij,ij->i", z, z))
+    unsure = error + (d + 8) * UNIT_ROUNDOFF * length + 2.0**-500
+    above = np.zeros(count, dtype=bool)
+    base = (1 + epsilon) * math.ldexp(1.0, max(2 * power, -1000))
+    for part in blocks(count, 256):
+        products = np.abs(z[part] @ z.T) / np.maximum(length[part], 2.0**-400)[:, None]
+        own = np.maximum(length[part] - 2 * unsure[part], 0.0)
+        below = base + np.sum((products + unsure) ** 2, axis=1)
+        above[part] = (own > 2.0**-300) & (own**2 * (1 - _ROUNDING - count * 2.0**-50) > limit * below)
+    return above
 
 
 def norm_bounds(z: Floats, error: Floats, epsilon: float) -> Bounds:
     """Bounds on v^T G^-1 v from zhat, |zhat - W* S v| <= error, and the epsilon of the whitening.
 
-    *Statement.* |W* S v| lies within error of |zhat|, whose float value is right to gamma_{d+2}/2 relatively and, where
-    squares underflow, to _UNDERFLOW absolutely (sqrt(d 2^-1074) is below it for every d < 2^100).
+    *Statement.* |W* S v| lies within error of |zhat|, whose float value is right to gamma_{d+2}/2 + u relatively and, where
+    squares underflow, to _UNDERFLOW absolutely (sqrt(d 2^-1074) is below it for every d < 2^100). The scalar steps after
+    that are at most ten roundings; ``length_error`` holds (2 d + 32) u.
     """
-    d = z.shape[1]
-    slack = (d + 8) * UNIT_ROUNDOFF + _ROUNDING
+    slack = length_error(z.shape[1], UNIT_ROUNDOFF)
     norm = np.sqrt(np.einsum("ij,ij->i", z, z))
-    lower = np.maximum(norm * (1 - slack) - error * (1 + slack) - _UNDERFLOW, 0.0) ** 2
-    upper = (norm * (1 + slack) + error * (1 + slack) + _UNDERFLOW) ** 2
-    lower *= (1 - _ROUNDING) / (1 + epsilon)
-    upper *= (1 + _ROUNDING) / (1 - epsilon)
+    lower = np.maximum(norm * (1 - slack) - error * (1 + slack) - _UNDERFLOW, 0.0) ** 2 / (1 + epsilon)
+    upper = (norm * (1 + slack) + error * (1 + slack) + _UNDERFLOW) ** 2 / (1 - epsilon)
     known = np.isfinite(lower) & np.isfinite(upper)
     return Bounds(np.where(known, lower, 0.0), np.where(known, upper, np.inf))
 
@@ -308,7 +612,7 @@ def removal_bounds(z: Floats, error: Floats, gone: Floats, gone_error: Floats, e
     residual = float(np.linalg.norm(v @ m @ v.T - np.eye(d)))
     rounding = (2 * d + 16) * UNIT_ROUNDOFF * (float(np.linalg.norm(m)) + 1)
     new_epsilon = (residual + (rounding + loose) * size**2) * 1.01
-    if not new_epsilon <= 8 * max(_SHARP_ENOUGH, epsilon):
+    if not new_epsilon <= 8 * max(_SHARP, epsilon):
         return None
     length = np.sqrt(np.einsum("ij,ij->i", z, z))
     new_error = 1.01 * size * (error + (d + 8) * UNIT_ROUNDOFF * length + _UNDERFLOW)

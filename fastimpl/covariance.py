@@ -7,6 +7,7 @@ arithmetic looks only at what is left in doubt on a set that no proved removal c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -16,10 +17,11 @@ from flint import fmpz_mat
 from numpy.typing import NDArray
 
 from fastimpl import certified
-from fastimpl.certified import Bounds, Thresholds, Whitening
+from fastimpl.certified import Bounds, Ratio, Thresholds, Whitening
 from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows
-from fastimpl.rows import Floats, Indices, Vectors, as_rows, distinct, pairs, positive
-from refimpl.parameters import REPAIRED, Edition, Real, as_integer
+from fastimpl.grams import BlockGrams, blocks, usual_shift
+from fastimpl.rows import Floats, Indices, Sparse, Vectors, as_rows, distinct, pairs, positive
+from refimpl.parameters import REPAIRED, Edition, Real, as_integer, checked_edition, checked_window
 from refimpl.results import StableCovarianceResult
 
 __all__ = [
@@ -32,8 +34,10 @@ __all__ = [
     "stable_second_moment",
 ]
 
-_BLOCK = 4096
 _LARGEST_BUDGET = 0.25
+_MANY = 256  # candidates that cost next to nothing
+_FEWEST_BLOCKS = 16
+_MOST_SUSPECTS = 4096
 
 Halt = Callable[[int, int], bool]
 """(rows missing so far, level in work) -> whether nothing that is still owed can change."""
@@ -72,7 +76,7 @@ def largest_good_subset(y: object, lam: Real) -> frozenset[int]:
     """
     vectors, threshold = _centred(y), positive("lam", lam)
     entry = good_subset_levels(vectors, [threshold])
-    return frozenset(np.flatnonzero(entry == 0).tolist())
+    return frozenset(np.flatnonzero(entry.dense() == 0).tolist())
 
 
 def stable_second_moment(
@@ -91,7 +95,7 @@ def stable_second_moment(
     edition
         Owns thresholds, score rule and windows.
     window
-        Length of the weight window, for editions that have one; None is the paper's k.
+        Length of the weight window, 1 to 9k - 1; None is the paper's k.
 
     Returns
     -------
@@ -111,7 +115,8 @@ def stable_second_moment(
     ----------
     Algorithm StableCovariance, Eq. (49), Definition 30.
     """
-    return second_moment_result(_centred(y), positive("lambda_0", lambda_0), as_integer("k", k, 1), edition, window)
+    vectors, lam, k = _centred(y), positive("lambda_0", lambda_0), as_integer("k", k, 1)
+    return second_moment_result(vectors, lam, k, checked_edition(edition), checked_window(window, k))
 
 
 def stable_covariance(x: object, lambda_0: Real, k: int, *, edition: Edition = REPAIRED) -> StableCovarianceResult:
@@ -146,7 +151,7 @@ def stable_covariance(x: object, lambda_0: Real, k: int, *, edition: Edition = R
     rows = as_rows("x", x)
     if len(rows) < 2:
         raise ValueError("x must have at least two rows")
-    return paired_result(pairs(rows), positive("lambda_0", lambda_0), as_integer("k", k, 1), edition)
+    return paired_result(pairs(rows), positive("lambda_0", lambda_0), as_integer("k", k, 1), checked_edition(edition))
 
 
 @np.errstate(all="ignore")
@@ -166,18 +171,21 @@ def second_moment_result(
     m = len(vectors)
     levels = range(edition.last_level(k, window) + 1)
     exact = [edition.outlier_threshold(lambda_0, k, m, ell) for ell in levels]
-    entry = good_subset_levels(vectors, exact, settled(k, edition, window) if early else None)
-    counts = level_counts(entry, edition.weight_levels(k, window))
-    weights = counts / float(len(edition.weight_levels(k, window)) * m)
-    covariance = _weighted_second_moment(vectors, weights)
-    return StableCovarianceResult(covariance, score_of(entry, k, edition, window), weights, entry)
+    grams = BlockGrams(vectors, usual_shift(vectors))
+    entry = good_subset_levels(vectors, exact, settled(k, edition, window) if early else None, grams)
+    window_levels = edition.weight_levels(k, window)
+    table = level_counts(np.arange(len(exact) + 1), window_levels)
+    weights = entry.mapped(table / float(len(window_levels) * m))
+    counts = Sparse(m, int(table[entry.usual]), entry.index, table[entry.value])
+    covariance = _weighted_second_moment(grams, counts, len(window_levels) * m)
+    return StableCovarianceResult(covariance, score_of(entry, k, edition, window), weights, entry.dense())
 
 
-def score_of(entry: Indices, k: int, edition: Edition, window: int | None = None) -> int:
+def score_of(entry: Sparse, k: int, edition: Edition, window: int | None = None) -> int:
     """SCORE = min(k, min over the score levels of (rows missing from the set of level ell) + ell)."""
-    missing = (int(np.count_nonzero(entry > ell)) for ell in edition.score_levels(k, window))
     levels = edition.score_levels(k, window)
-    return min(k, *(edition.level_score(rows, ell) for rows, ell in zip(missing, levels, strict=True)))
+    missing = entry.size - np.cumsum(entry.histogram(levels.stop + 1))
+    return min(k, *(edition.level_score(int(missing[ell]), ell) for ell in levels))
 
 
 def level_counts(entry: Sequence[int] | Indices, levels: range) -> Indices:
@@ -205,21 +213,30 @@ def _centred(y: object) -> Vectors:
     return Vectors((rows,))
 
 
-def _weighted_second_moment(vectors: Vectors, weights: Floats) -> Floats:
-    """sum_i w_i v_i v_i^T in float64, symmetric bit for bit; infinite only where the result itself overflows."""
+def _weighted_second_moment(grams: BlockGrams, counts: Sparse, total: int) -> Floats:
+    """(1/total) sum_i c_i v_i v_i^T in float64, symmetric bit for bit; infinite only where the result itself overflows."""
+    second = grams.total(counts) / total
+    sizes = np.diag(second)
+    if np.all((sizes >= 2.0**-800) & (sizes <= 2.0**800)):
+        second = np.ldexp(second, -(grams.shift[:, None] + grams.shift[None, :]))
+    else:
+        second = _carefully_weighted(grams.vectors, counts.dense() / float(total))
+    return np.asarray(np.tril(second) + np.tril(second, -1).T)
+
+
+def _carefully_weighted(vectors: Vectors, weights: Floats) -> Floats:
+    """The same where columns of zeros or of wild sizes under- or overflow: every column scaled by its largest entry."""
     total = np.zeros((vectors.width, vectors.width))
     held = np.flatnonzero(weights)
     largest = np.zeros(vectors.width)
-    for start in range(0, len(held), _BLOCK):
-        part = _quartered(vectors.take(held[start : start + _BLOCK]))
+    for block in blocks(len(held)):
+        part = _quartered(vectors.take(held[block]))
         largest = np.maximum(largest, np.abs(part).max(axis=0, initial=0.0))
     shift = -np.frexp(largest)[1].astype(np.int64)
-    for start in range(0, len(held), _BLOCK):
-        index = held[start : start + _BLOCK]
-        scaled = np.ldexp(_quartered(vectors.take(index)), shift)
-        total += scaled.T @ (scaled * weights[index, None])
-    total = np.ldexp(total, 4 - (shift[:, None] + shift[None, :]))
-    return np.asarray(np.tril(total) + np.tril(total, -1).T)
+    for block in blocks(len(held)):
+        scaled = np.ldexp(_quartered(vectors.take(held[block])), shift)
+        total += scaled.T @ (scaled * weights[held[block], None])
+    return np.asarray(np.ldexp(total, 4 - (shift[:, None] + shift[None, :])))
 
 
 def _quartered(vectors: Vectors) -> Floats:
@@ -257,7 +274,7 @@ class _ExactGram:
         self._members, self._form = alive, QuadraticForm(self._matrix, self._unit)
         return self._form
 
-    def exceed(self, alive: Indices, index: Indices, threshold: Fraction) -> tuple[NDArray[np.bool_], Bounds]:
+    def exceed(self, alive: Indices, index: Indices, threshold: Ratio) -> tuple[NDArray[np.bool_], Bounds]:
         """Which vectors of ``index`` have a form above the threshold, decided exactly, and enclosures of the forms."""
         form = self.form(alive)
         where, kind = distinct(self._vectors.take(index))
@@ -268,7 +285,9 @@ class _ExactGram:
         return np.array(above)[kind], Bounds(sides[kind, 0], sides[kind, 1])
 
 
-def good_subset_levels(vectors: Vectors, exact: Sequence[Fraction], halt: Halt | None = None) -> Indices:
+def good_subset_levels(
+    vectors: Vectors, exact: Sequence[Fraction], halt: Halt | None = None, grams: BlockGrams | None = None
+) -> Sparse:
     """For each vector the least level whose largest good subset holds it, or ``len(exact)`` if none does.
 
     Parameters
@@ -279,32 +298,152 @@ def good_subset_levels(vectors: Vectors, exact: Sequence[Fraction], halt: Halt |
         Nondecreasing thresholds lambda_ell of the squared norms m y^T (sum_S y y^T)^-1 y.
     halt
         If given, asked after every removal whether to stop; levels below are then not looked at.
+    grams
+        The float64 Gram matrices of the vectors, if they are there already.
     """
     m = len(vectors)
-    limits = certified.thresholds([value / m for value in exact])
-    entry = np.full(m, len(exact), dtype=np.int64)
-    alive = np.arange(m, dtype=np.int64)
-    grams = _ExactGram(vectors)
+    limits = certified.thresholds(exact, Fraction(1, m))
+    state = _Levels(m)
+    floats = grams or BlockGrams(vectors, usual_shift(vectors))
+    integers = _ExactGram(vectors)
     ell = len(exact) - 1
-    while ell >= 0 and alive.size:
-        whitening = _whitening(vectors, alive, grams)
+    whitening = _without_suspects(vectors, floats, limits, state)
+    while ell >= 0 and state.left and not (halt is not None and state.missing and halt(state.missing, ell)):
+        whitening = whitening or _whitening(state, floats, integers)
         if whitening is None:  # singular: every norm is infinite
-            entry[alive] = ell + 1
-            return entry
-        descent = _Descent(vectors, alive, limits, whitening, grams, entry)
-        ell, alive = descent.run(ell, halt)
-    entry[alive] = 0
-    return entry
+            state.remove(np.flatnonzero(state.alive), ell + 1)
+            break
+        ell = _Descent(vectors, state, limits, whitening, integers).run(ell, halt)
+        whitening = None
+    return state.entry()
 
 
-def _whitening(vectors: Vectors, alive: Indices, grams: _ExactGram) -> Whitening | None:
-    """A certified whitening of the Gram matrix of the vectors ``alive``, or None if it is singular."""
-    if len(alive) < vectors.width:
+class _Levels:
+    """Which vectors are still in, and at which level the others left."""
+
+    def __init__(self, m: int) -> None:
+        self.alive = np.ones(m, dtype=bool)
+        self.left = m
+        self._gone: list[tuple[Indices, int]] = [(np.empty(0, dtype=np.int64), 0)]
+
+    @property
+    def missing(self) -> int:
+        """How many are gone."""
+        return len(self.alive) - self.left
+
+    def remove(self, index: Indices, level: int) -> None:
+        """These vectors are in the set of ``level``, and in none below."""
+        self.alive[index] = False
+        self.left -= len(index)
+        self._gone.append((index, level))
+
+    def counts(self) -> Sparse:
+        """One for the vectors still in, zero for the others."""
+        gone = self.entry()
+        return Sparse(gone.size, 1, gone.index, np.zeros(len(gone.index), dtype=np.int64))
+
+    def entry(self) -> Sparse:
+        """The entry levels: zero for what is still in."""
+        index = np.concatenate([part for part, _ in self._gone])
+        level = np.concatenate([np.full(len(part), level, dtype=np.int64) for part, level in self._gone])
+        order = np.argsort(index)
+        return Sparse(len(self.alive), 0, index[order], level[order])
+
+
+# Suspects -------------------------------------------------------------------------------------------------------------
+
+
+def _without_suspects(vectors: Vectors, grams: BlockGrams, limits: Thresholds, state: _Levels) -> Whitening | None:
+    """Remove at the last level what is far from the bulk; the whitening of the rest if it can be used again.
+
+    Any set may be suspected: what is removed is proved to exceed the last threshold in the Gram matrix of everybody still
+    there (``certified.surely_above``), from coordinates that the suspects do not distort. The largest go first, and the proof
+    is repeated for the rest without them.
+    """
+    last = len(vectors) * float(limits.above[-1])
+    whitening = None
+    suspects = _suspects(vectors, grams, last)
+    for _ in range(2):
+        if not 0 < suspects.size <= _MOST_SUSPECTS:
+            return None
+        base = Sparse(len(vectors), 1, suspects, np.zeros(len(suspects), dtype=np.int64))
+        whitening = certified.float_whitening(grams, base)
+        if whitening is not None:
+            break
+        suspects = _suspects(vectors, grams, last, everywhere=True)  # some were hidden among others
+    if whitening is None:
         return None
-    whitening = certified.float_whitening(vectors, alive)
+    z, error = certified.whiten(vectors.take(suspects), whitening)
+    usable = np.isfinite(z).all(axis=1) & np.isfinite(error)
+    if not usable.all():
+        return None
+    while suspects.size:
+        out = certified.surely_above(z, error, whitening.epsilon, float(limits.above[-1]))
+        if not out.any():
+            return None
+        state.remove(suspects[out], len(limits.exact))
+        certified.note("float", int(np.count_nonzero(out)))
+        suspects, z, error = suspects[~out], z[~out], error[~out]
+    return whitening
+
+
+def _suspects(vectors: Vectors, grams: BlockGrams, last: float, *, everywhere: bool = False) -> Indices:
+    """Vectors of large norm about a trimmed subsample, sought only in blocks whose sum of squared norms stands out.
+
+    A guess: no decision rests on it. ``last`` is the last threshold of squared norms.
+    """
+    m, d = len(vectors), vectors.width
+    if len(grams.blocks) < _FEWEST_BLOCKS or m < 40 * d:
+        return np.empty(0, dtype=np.int64)
+    metric = _trimmed_metric(grams)
+    if metric is None:
+        return np.empty(0, dtype=np.int64)
+    sizes = np.array([block.stop - block.start for block in grams.blocks])
+    means = grams.plain.reshape(len(sizes), -1) @ metric.ravel() / sizes
+    typical, middle = (float(value) for value in np.nanquantile(means, [0.05, 0.5]))  # most blocks may hold outliers
+    spread = max(typical / math.sqrt(d * sizes[0] / 2), middle - typical if middle < 2 * typical else 0.0)
+    found = [np.empty(0, dtype=np.int64)]
+    bar = max(2 * last, 8 * d) * typical / d
+    for i in np.flatnonzero(everywhere | ~(means <= typical + 12 * spread)).tolist():
+        for block in blocks(sizes[i], grams.step):
+            part = slice(grams.blocks[i].start + block.start, grams.blocks[i].start + block.stop)
+            rows = grams.read(part)
+            forms = np.einsum("ij,ij->i", rows @ metric, rows)
+            found.append(part.start + np.flatnonzero(~(forms <= bar)))
+    return np.concatenate(found)
+
+
+def _trimmed_metric(grams: BlockGrams) -> Floats | None:
+    """About the inverse covariance of the bulk, up to a factor: of the middle three quarters of a sample."""
+    m, d = len(grams.vectors), grams.vectors.width
+    step = max(1, m // max(1000, 20 * d))
+    rows = np.ldexp(grams.vectors.take(slice(None, None, step)).rounded(), grams.shift)
+    with np.errstate(all="ignore"):
+        order = np.argsort(np.abs(rows / np.median(np.abs(rows), axis=0)).max(axis=1))
+        for _ in range(3):
+            kept = rows[order[: 3 * len(rows) // 4]]
+            try:
+                metric = np.linalg.inv(kept.T @ kept / len(kept))
+            except np.linalg.LinAlgError:
+                return None
+            if not np.isfinite(metric).all():
+                return None
+            forms = np.einsum("ij,ij->i", rows @ metric, rows)
+            order = np.argsort(np.where(forms >= 0, forms, np.inf))
+    return np.asarray(metric)
+
+
+# One base set ---------------------------------------------------------------------------------------------------------
+
+
+def _whitening(state: _Levels, floats: BlockGrams, integers: _ExactGram) -> Whitening | None:
+    """A certified whitening of the Gram matrix of the vectors still in, or None if it is singular."""
+    if state.left < floats.vectors.width:
+        return None
+    whitening = certified.float_whitening(floats, state.counts())
     if whitening is not None:
         return whitening
-    form = grams.form(alive)
+    form = integers.form(np.flatnonzero(state.alive))
     certified.note("exact", 1)  # the rank
     return None if form.is_singular else certified.exact_whitening(form)
 
@@ -318,39 +457,41 @@ class _Descent:
     """
 
     def __init__(
-        self,
-        vectors: Vectors,
-        alive: Indices,
-        limits: Thresholds,
-        whitening: Whitening,
-        grams: _ExactGram,
-        entry: Indices,
+        self, vectors: Vectors, state: _Levels, limits: Thresholds, whitening: Whitening, integers: _ExactGram
     ) -> None:
-        self._vectors, self._alive, self._limits = vectors, alive, limits
-        self._whitening, self._grams, self._entry = whitening, grams, entry
-        last = len(limits.exact)
-        self._budget = min(_LARGEST_BUDGET, last * float(limits.above[-1]))
-        base = self._base_bounds()
-        line = limits.below[0] * (1 - self._budget) * (1 - 2.0**-40)
-        self._index = alive[base.upper > line]
-        self._base = base.upper[base.upper > line]
-        self._z, self._error = certified.whiten(vectors.take(self._index), whitening)
-        self._bounds = certified.norm_bounds(self._z, self._error, whitening.epsilon)
+        self._vectors, self._state, self._limits = vectors, state, limits
+        self._whitening, self._integers = whitening, integers
+        self._budget = _LARGEST_BUDGET
+        self._collect()
         self._gone = [np.empty((0, vectors.width))]
         self._gone_error = [np.empty(0)]
         self._spent = 0.0
-        certified.note("float", len(alive) - len(self._index))
+        certified.note("float", state.left - len(self._index))
 
-    def _base_bounds(self) -> Bounds:
-        lower, upper = np.empty(len(self._alive)), np.empty(len(self._alive))
-        for start in range(0, len(self._alive), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            z, error = certified.whiten(self._vectors.take(self._alive[part]), self._whitening)
-            lower[part], upper[part] = certified.norm_bounds(z, error, self._whitening.epsilon)
-        return Bounds(lower, upper)
+    def _collect(self) -> None:
+        """The candidates, for as large a budget as leaves them few."""
+        tight = min(_LARGEST_BUDGET, len(self._limits.exact) * float(self._limits.above[-1]))
+        index, forms = certified.above_line(self._vectors, self._whitening, self._line(self._budget))
+        alive = self._state.alive[index]
+        index, forms = index[alive], forms[alive]
+        if len(index) > _MANY + len(self._vectors) // 1000:
+            self._budget = tight
+            index = index[~(forms <= self._line(tight))]
+        kept = [self._certified(index[block]) for block in blocks(len(index))] or [self._certified(index)]
+        self._index, self._z, self._error, lower, upper = (np.concatenate(part) for part in zip(*kept, strict=True))
+        self._bounds, self._base = Bounds(lower, upper), upper.copy()
 
-    def run(self, ell: int, halt: Halt | None) -> tuple[int, Indices]:
-        """Go down from level ell; returns the level to go on with (-1 when done) and the vectors still alive."""
+    def _line(self, budget: float) -> float:
+        return float(self._limits.below[0]) * (1 - budget) * (1 - 2.0**-40)
+
+    def _certified(self, index: Indices) -> tuple[Indices, Floats, Floats, Floats, Floats]:
+        z, error = certified.whiten(self._vectors.take(index), self._whitening)
+        bounds = certified.norm_bounds(z, error, self._whitening.epsilon)
+        keep = bounds.upper > self._line(self._budget)
+        return index[keep], z[keep], error[keep], bounds.lower[keep], bounds.upper[keep]
+
+    def run(self, ell: int, halt: Halt | None) -> int:
+        """Go down from level ell; returns the level to go on with, -1 when done."""
         while ell >= 0:
             out = self._bounds.lower > self._limits.above[ell]
             certified.note("float", int(np.count_nonzero(out)))
@@ -358,18 +499,19 @@ class _Descent:
                 ell, out = self._settle_doubt(ell)
             if out.any():
                 fresh = self._remove(out, ell)
-                if halt is not None and halt(len(self._entry) - len(self._alive), ell):
-                    return -1, self._alive
+                if halt is not None and halt(self._state.missing, ell):
+                    return -1
                 if not fresh:
-                    return ell, self._alive
-        return -1, self._alive
+                    return ell
+        return -1
 
     def _settle_doubt(self, ell: int) -> tuple[int, NDArray[np.bool_]]:
         """No removal is proved at level ell: decide the open ones exactly; if none goes, the next level in question."""
         doubt = self._bounds.upper > self._limits.below[ell]
         if doubt.any():
             where = np.flatnonzero(doubt)
-            above, sides = self._grams.exceed(self._alive, self._index[where], self._limits.exact[ell])
+            alive = np.flatnonzero(self._state.alive)
+            above, sides = self._integers.exceed(alive, self._index[where], self._limits.exact[ell])
             self._bounds.lower[where], self._bounds.upper[where] = sides
             out = np.zeros(len(self._index), dtype=bool)
             out[where] = above
@@ -379,8 +521,7 @@ class _Descent:
 
     def _remove(self, out: NDArray[np.bool_], ell: int) -> bool:
         """Take vectors out at level ell; False if the base is used up and must be computed anew."""
-        self._entry[self._index[out]] = ell + 1
-        self._alive = np.setdiff1d(self._alive, self._index[out], assume_unique=True)
+        self._state.remove(self._index[out], ell + 1)
         self._spent += float(np.sum(self._base[out])) * (1 + 2.0**-40)
         self._gone.append(self._z[out])
         self._gone_error.append(self._error[out])
@@ -389,13 +530,8 @@ class _Descent:
         self._z, self._error = self._z[keep], self._error[keep]
         if self._spent > self._budget:
             return False
-        bounds = certified.removal_bounds(
-            self._z,
-            self._error,
-            np.concatenate(self._gone),
-            np.concatenate(self._gone_error),
-            self._whitening.epsilon,
-        )
+        gone, gone_error = np.concatenate(self._gone), np.concatenate(self._gone_error)
+        bounds = certified.removal_bounds(self._z, self._error, gone, gone_error, self._whitening.epsilon)
         if bounds is None:
             return False
         self._bounds = bounds

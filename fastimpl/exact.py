@@ -27,6 +27,7 @@ __all__ = [
     "lower_factor",
     "matrix_form",
     "root_ratio",
+    "root_ratio_pair",
 ]
 
 _SLICE_BITS = 19
@@ -206,9 +207,7 @@ class QuadraticForm:
 
     @cached_property
     def _inverse(self) -> tuple[fmpz_mat, int]:
-        d = self.width
-        identity = fmpz_mat(d, d, [int(i == j) for i in range(d) for j in range(d)])
-        inverse: fmpq_mat = self.matrix.solve(identity)  # type: ignore[assignment]  # flint's stub names a base class
+        inverse = fmpq_mat(self.matrix).inv()  # a third of the time of solving for the identity at d = 100
         numerator, denominator = inverse.numer_denom()
         return numerator, int(denominator)
 
@@ -244,6 +243,21 @@ def root_ratio(numerator: int, radicand: int, power: int) -> float:
     except OverflowError:
         size = math.inf
     return size if numerator > 0 else -size
+
+
+def root_ratio_pair(numerator: int, radicand: int, power: int) -> tuple[float, float]:
+    """The same as two floats: the nearest one, or its neighbour, and the rest to 2^-104 of it."""
+    square = numerator * numerator
+    extra = (260 + radicand.bit_length() - square.bit_length()) // 2
+    quotient = (square << 2 * extra) // radicand if extra >= 0 else square // (radicand << -2 * extra)
+    root = math.isqrt(quotient)  # of about 130 bits
+    high = float(root)
+    low = float(root - int(high))
+    try:
+        pair = math.ldexp(high, power - extra), math.ldexp(low, power - extra)
+    except OverflowError:
+        pair = math.inf, 0.0
+    return pair if numerator > 0 else (-pair[0], -pair[1])
 
 
 def lower_factor(form: QuadraticForm, scale: Fraction) -> Floats:

@@ -19,7 +19,7 @@ from typing import Any
 import flint
 from flint import arb, fmpq, fmpz
 
-from refimpl.parameters import REPAIRED, Edition, Real, as_integer, as_rational
+from refimpl.parameters import REPAIRED, Edition, Real, as_integer, as_rational, checked_edition
 from refimpl.results import TestCoin
 
 __all__ = ["coin_passes", "ptr_pass_probability", "ptr_pass_probability_at_growth", "surely_fails"]
@@ -96,7 +96,7 @@ def ptr_pass_probability_at_growth(score: int, growth: Real, delta: Real, *, edi
     z, exact_delta, g = as_integer("score", score, 0), _checked_delta(delta), as_rational("growth", growth)
     if g <= 1:
         raise ValueError(f"growth must be greater than 1, got {growth}")
-    if edition.test_law == "printed":
+    if checked_edition(edition).test_law == "printed":
         certain_fail = z > 0 and g ** (z - 4) * exact_delta >= 1 - exact_delta
         return Fraction(int(z == 0)) if z == 0 or certain_fail else max(Fraction(0), 1 - exact_delta * g ** (z - 2))
     s = edition.sensitivity
@@ -223,7 +223,7 @@ def ptr_pass_probability(score: int, epsilon: Real, delta: Real, *, edition: Edi
     ----------
     Claim 10, Claim 58, Eq. (135).
     """
-    enclose = _law(*_checked(score, epsilon, delta), edition)
+    enclose = _law(*_checked(score, epsilon, delta), checked_edition(edition))
     bits = _FIRST_PRECISION
     while True:
         with _precision(bits):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,23 @@ from numpy.typing import NDArray
 
 from refimpl.parameters import Real, as_rational
 
-__all__ = ["Floats", "Indices", "Vectors", "as_rows", "as_square", "distinct", "pairs", "pairs_of_pairs", "positive"]
+__all__ = [
+    "Centred",
+    "Floats",
+    "Indices",
+    "Sparse",
+    "Vectors",
+    "as_rows",
+    "as_square",
+    "distinct",
+    "pairs",
+    "pairs_of_pairs",
+    "positive",
+]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+READ_ROWS = 2048  # rows that are worked on at a time: they and their whitened copies stay in the cache
 
 
 def _from_nested(name: str, data: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
@@ -74,9 +88,15 @@ def as_rows(name: str, data: object) -> Floats:
         raise ValueError(f"{name} must have at least one column")
     with np.errstate(over="ignore", under="ignore"):
         floats = np.ascontiguousarray(array, dtype=np.float64)
-    if not np.isfinite(floats).all():
+    if not _all_finite(floats):
         raise ValueError(f"{name} must be finite: NaN and infinities are outside the domain")
     return floats
+
+
+def _all_finite(values: Floats) -> bool:
+    """Whether no entry is NaN or infinite. A finite sum of squares has finite terms; it takes half the time of looking."""
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(np.dot(values.ravel(), values.ravel())) or np.isfinite(values).all())
 
 
 def as_square(name: str, data: object, d: int) -> Floats:
@@ -133,6 +153,107 @@ class Vectors:
             if len(self.minus) == 1:
                 return np.asarray(self.plus[0] - self.minus[0])
             return _rounded_sum(self.plus, self.minus)
+
+    def as_pair(self) -> tuple[Floats, Floats]:
+        """Two arrays whose sum is exactly the vectors; NaN where there is no such pair at hand."""
+        if not self.minus:
+            return self.plus[0], np.zeros_like(self.plus[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            if len(self.minus) == 1:
+                return _two_difference(self.plus[0], self.minus[0])
+        return np.full_like(self.plus[0], np.nan), np.full_like(self.plus[0], np.nan)
+
+    def read(self, block: slice, buffer: Floats) -> Floats:
+        """The vectors of a block, rounded as :meth:`rounded` rounds them, in a buffer that may be written to."""
+        rows = buffer[: block.stop - block.start]
+        if len(self.minus) == 1:
+            np.subtract(self.plus[0][block], self.minus[0][block], out=rows)
+        else:
+            np.copyto(rows, self.take(block).rounded())
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Centred:
+    """The vectors x_i - c for one c. Not a :class:`Vectors` because numpy is slow at subtracting one short row from many."""
+
+    points: Floats
+    centre: Floats
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def width(self) -> int:
+        """d, the number of columns."""
+        return int(self.points.shape[1])
+
+    @cached_property
+    def _tile(self) -> Floats:
+        return np.tile(self.centre, (READ_ROWS, 1))
+
+    def take(self, index: Indices | slice) -> Vectors:
+        """The vectors of some indices."""
+        rows = self.points[index]
+        return Vectors((rows,), (np.broadcast_to(self.centre, rows.shape),))
+
+    def read(self, block: slice, buffer: Floats) -> Floats:
+        """As :meth:`Vectors.read`, for at most READ_ROWS rows."""
+        rows = buffer[: block.stop - block.start]
+        return np.subtract(self.points[block], self._tile[: len(rows)], out=rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """Integers for ``size`` vectors, almost all of them ``usual``: at the rising positions ``index`` they are ``value``."""
+
+    size: int
+    usual: int
+    index: Indices
+    value: Indices
+
+    @classmethod
+    def of(cls, dense: NDArray[np.integer[Any]]) -> Sparse:
+        """The same integers, from an array of all of them."""
+        usual = int(dense[len(dense) // 2]) if len(dense) else 0
+        index = np.flatnonzero(dense != usual)
+        return cls(len(dense), usual, index, dense[index].astype(np.int64))
+
+    @classmethod
+    def without(cls, alive: NDArray[np.bool_]) -> Sparse:
+        """One for every vector alive, zero for the others."""
+        index = np.flatnonzero(~alive)
+        return cls(len(alive), 1, index, np.zeros(len(index), dtype=np.int64))
+
+    def dense(self) -> Indices:
+        """All the integers."""
+        result = np.full(self.size, self.usual, dtype=np.int64)
+        result[self.index] = self.value
+        return result
+
+    def within(self, block: slice) -> slice:
+        """Which of ``index`` lie in a block."""
+        first, last = np.searchsorted(self.index, [block.start, block.stop])
+        return slice(int(first), int(last))
+
+    def block(self, block: slice) -> Indices:
+        """The integers of a block."""
+        result = np.full(block.stop - block.start, self.usual, dtype=np.int64)
+        odd = self.within(block)
+        result[self.index[odd] - block.start] = self.value[odd]
+        return result
+
+    def histogram(self, count: int) -> Indices:
+        """How often each of 0, 1, ..., count - 1 occurs."""
+        table = np.bincount(self.value, minlength=max(count, self.usual + 1))
+        table[self.usual] += self.size - len(self.index)
+        return table[:count]
+
+    def mapped(self, table: NDArray[Any]) -> NDArray[Any]:
+        """``table[value]`` for every vector."""
+        result = np.full(self.size, table[self.usual], dtype=table.dtype)
+        result[self.index] = table[self.value]
+        return result
 
 
 def _two_difference(a: Floats, b: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,309 @@
+"""Which level a row enters at, from its distance to a centre: the float screen of the mean stage.
+
+With rho_i = |x_i - c| and r_j = |R_j - c| in whitened coordinates, |rho_i - r_j| <= |x_i - R_j| <= rho_i + r_j settles nearly
+all rows; only for the others, and only for reference rows that are neither surely near nor surely far, inner products are
+computed, first of some coordinates and, where these do not do, of all.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastimpl import certified
+from fastimpl.certified import Lengths, Thresholds, Whitening
+from fastimpl.rows import Centred, Floats, Indices, Vectors
+
+__all__ = ["Screen", "centre_of"]
+
+_MEDOIDS = 256  # reference rows among which the centre is sought
+_BATCH = 2048
+_CHUNK = 256
+_LEAST_GAIN = 0.8  # share of the coordinates beyond which a partial product does not pay
+_SAFE = 1 - 2.0**-40
+
+
+def centre_of(points: Floats, whitening: Whitening) -> Floats:
+    """A centre of the reference rows that moves with them under affine maps: the mean of three quarters about a medoid.
+
+    Any centre gives right answers; this one leaves few products to compute.
+    """
+    if not len(points):
+        return np.zeros(points.shape[1])
+    some = points[:: -(-len(points) // _MEDOIDS)]
+    z, _ = certified.whiten(Vectors((some,), (np.broadcast_to(some[0], some.shape),)), whitening)
+    squares = np.einsum("ij,ij->i", z, z)
+    distances = squares[:, None] + squares - 2 * (z @ z.T)
+    distances[np.isnan(distances)] = np.inf
+    medoid = int(np.argmin(np.median(distances, axis=1)))
+    nearest = np.argsort(distances[medoid])[: max(1, 3 * len(some) // 4)]
+    mean = some[medoid] + np.mean(some[nearest] - some[medoid], axis=0)
+    return np.asarray(mean if np.isfinite(mean).all() else some[medoid])
+
+
+class _Batch(NamedTuple):
+    """Rows, by rising length, whose level their lengths leave open."""
+
+    z: NDArray[Any]
+    squares: Floats
+    radius: Floats
+    least: Indices
+    most: Indices
+
+    def take(self, part: Indices) -> _Batch:
+        """Some of the rows."""
+        return _Batch(self.z[part], self.squares[part], self.radius[part], self.least[part], self.most[part])
+
+
+class Screen:
+    """Bounds on the level of every row, from lengths and inner products of whitened rows.
+
+    *Statement, lengths.* Let D_ij = |W* S (x_i - R_j)|, so that D^2/(1 + epsilon) <= form <= D^2/(1 - epsilon), and let
+    rho_i, r_j lie in [lo, hi] (``Lengths``, ``whiten``). D_ij <= hi_i + hi_j, and D_ij >= lo_i - hi_j, lo_j - hi_i. With
+    near_ell^2 = (1 - epsilon) limit_ell and far_ell^2 = (1 + epsilon) limit_ell, rounded to the safe side: at level ell at
+    most ``allowed`` reference rows are far if hi_i <= near_ell - (the (allowed+1)-th largest hi_j); more are if
+    lo_i > far_ell + (the (allowed+1)-th smallest hi_j), or if hi_i < (the (allowed+1)-th largest lo_j) - far_ell. Running
+    maxima and minima over the levels make these limits monotone, on the safe side. A length that is not a number or infinite
+    has hi = infinity and, since v^T G^-1 v >= v_l^2/G_ll for each coordinate, lo = max_l |S v|_l/g_l.
+    """
+
+    def __init__(
+        self, rows: Centred, reference: Indices, whitening: Whitening, limits: Thresholds, allowed: Indices
+    ) -> None:
+        self._rows, self._allowed, self._whitening = rows, allowed, whitening
+        count = len(limits.exact)
+        self.entry: NDArray[np.integer[Any]] = np.zeros(len(rows), dtype=np.int16 if count < 1 << 15 else np.int32)
+        self.doubtful = [np.empty(0, dtype=np.int64)]
+        self._least = np.zeros(count + 1, dtype=np.int64)
+        self._seen = 0
+        self._near = np.sqrt(limits.below * (1 - whitening.epsilon)) * _SAFE
+        self._far = np.sqrt(limits.above * (1 + whitening.epsilon)) / _SAFE
+        z = self._set_reference(rows.take(reference))
+        self._set_limits()
+        typical = float(np.median(self._hi)) if len(self._hi) else 0.0
+        self._bulk = min(int(np.searchsorted(self._inner, typical)), count - 1)
+        below = self._inside[self._bulk - 1] if self._bulk else np.inf
+        bar = max(min(float(self._inner[self._bulk]), float(below)), 0.0) * _SAFE
+        scale = max(bar, typical if math.isfinite(typical) else 0.0)
+        self.lengths = Lengths(rows, whitening, limit=scale**2 if 0 < scale < 2.0**400 else 1.0)
+        self._bar = self.lengths.bar(bar**2 if bar < 2.0**400 else 1.0)
+        self._products = _Products(z, self._hi, self._lo, self.lengths, self._near, self._far)
+        self.entry[:] = self._bulk
+        self._kept: list[tuple[Indices, NDArray[Any], NDArray[Any]]] = []
+        self._held = 0
+
+    def _set_reference(self, vectors: Vectors) -> Floats:
+        """Whitened reference rows by rising length, and bounds on the lengths."""
+        z, error = certified.whiten(vectors, self._whitening)
+        norm = np.sqrt(np.einsum("ij,ij->i", z, z))
+        known = np.isfinite(norm) & np.isfinite(error)
+        lo = np.where(
+            known, np.maximum(norm - error, 0) * _SAFE - 2.0**-450, _coordinate_length(vectors, self._whitening)
+        )
+        hi = np.where(known, (norm + error) / _SAFE + 2.0**-450, np.inf)
+        order = np.lexsort((lo, hi))
+        self._lo, self._hi = np.maximum(lo[order], 0.0), hi[order]
+        return z[order]
+
+    def _set_limits(self) -> None:
+        """For each level the lengths up to which a row is surely in, and those beyond or below which it surely is not."""
+        points = len(self._hi)
+        some = (self._allowed >= 0) & (self._allowed < points)
+        rank = np.where(some, self._allowed, 0)
+        falling, rising, falling_lo = self._hi[::-1], self._hi, np.sort(self._lo)[::-1]
+        always = np.where(self._allowed < 0, -np.inf, np.inf)
+        inner, outer, inside = always.copy(), always.copy(), np.full(len(rank), -np.inf)
+        if points:
+            inner[some] = (self._near - falling[rank])[some] * _SAFE - 2.0**-400
+            outer[some] = (self._far + rising[rank])[some] / _SAFE
+            inside[some] = (falling_lo[rank] - self._far)[some] * _SAFE
+        self._inner = np.maximum.accumulate(inner)
+        self._outer = np.maximum.accumulate(outer)
+        self._inside = np.minimum.accumulate(inside)
+
+    def take(self, block: slice) -> None:
+        """Work on a block of rows: settle those that are within the bar, and keep the others."""
+        q = self.lengths.of(block)
+        if q.max(initial=0.0) <= self._bar:
+            return
+        rest = np.flatnonzero(~(q <= self._bar))
+        self._kept.append((rest + block.start, self.lengths.z[rest], q[rest]))
+        self._held += len(rest)
+        if self._held >= _BATCH:
+            self.settle()
+
+    def settle(self) -> None:
+        """Settle the rows that are kept by their lengths and, where these do not do, by inner products."""
+        if not self._kept:
+            return
+        index, z, q = (np.concatenate(part) for part in zip(*self._kept, strict=True))
+        self._kept, self._held = [], 0
+        lo, hi = self.lengths.enclosed(q)
+        lost = np.flatnonzero(~np.isfinite(hi))
+        if lost.size:
+            lo[lost] = _coordinate_length(self._rows.take(index[lost]), self._whitening)
+        most = np.searchsorted(self._inner, hi)
+        inside = len(self._inside) - np.searchsorted(self._inside[::-1], hi, side="right")
+        least = np.maximum(np.searchsorted(self._outer, lo), inside)
+        unsure = np.flatnonzero((least < most) & np.isfinite(hi))
+        unsure = unsure[np.argsort(hi[unsure])]
+        if unsure.size:
+            batch = _Batch(z[unsure], q[unsure].astype(np.float64), hi[unsure], least[unsure], most[unsure])
+            least[unsure], most[unsure] = self._products.levels(batch, self._allowed)
+        self.entry[index] = least
+        self.doubtful.append(index[least < most])
+        self._least += np.bincount(least, minlength=len(self._least))
+        self._seen += len(index)
+
+    def missing(self) -> Indices:
+        """For each level, how many of the rows settled so far are surely not in."""
+        return np.asarray(self._seen - np.cumsum(self._least)[:-1])
+
+
+def _coordinate_length(vectors: Vectors, whitening: Whitening) -> Floats:
+    """Lower bounds on |W* S v| from the coordinates of v, which may overflow: see :class:`Screen`."""
+    with np.errstate(all="ignore"):
+        scaled = np.ldexp(np.fmin(np.abs(vectors.rounded()), 2.0**1023), whitening.shift)
+        ratio = np.fmin(scaled / (1.01 * whitening.size), 2.0**1000)
+    return np.asarray(ratio.max(axis=1, initial=0.0) * (math.sqrt(1 - whitening.epsilon) * _SAFE))
+
+
+class _Products:
+    """Bounds on D_ij^2 from inner products of whitened rows.
+
+    *Statement.* |D^2 - |zhat_i - rhat_j|^2| <= 4.2 relative (rho_i^2 + r_j^2), since D differs from |zhat_i - rhat_j| by at
+    most relative (rho_i + r_j) (1 + small). The product [-2 zhat, rho^2 + slack, 1][rhat, 1, r^2 + slack]^T has d + 2 terms
+    and errs by at most 2 gamma_{d+4} (rho^2 + r^2), rho^2 and r^2 themselves by gamma_{d+2}. So with s = 5 relative +
+    4 (d + 16) u and slack = s rho_i^2 (and s r_j^2) the product is an upper bound on D_ij^2, and a lower one once twice the
+    slacks are taken off; u is 2^-24 where the lengths are in float32, whose ``relative`` is then used. Underflow: 2^-60
+    (float32, where the thresholds are scaled to about 1) or 2^-800 is added to each slack.
+
+    *Part of the coordinates.* With z = (z', z''), z.r >= z'.r' - |z''||r''|: the first coordinates and a length of the
+    others, as one more coordinate, give an upper bound on D^2, with the same slack.
+    """
+
+    def __init__(self, z: Floats, hi: Floats, lo: Floats, lengths: Lengths, near: Floats, far: Floats) -> None:
+        self._finite = int(np.searchsorted(hi, math.ldexp(2.0**40, -lengths.power) if lengths.single else 2.0**400))
+        self._hi, self._lo, self._near, self._far = hi, lo, near, far
+        d = z.shape[1]
+        self._s = certified.product_error(d, lengths.unit, lengths.relative)
+        self._tiny = 2.0**-60 if lengths.single else 2.0**-800
+        self._kind: type[np.floating[Any]] = np.float32 if lengths.single else np.float64
+        self._r: NDArray[Any] = np.ldexp(z[: self._finite], lengths.power).astype(self._kind)
+        squares = np.sum(self._r.astype(np.float64) ** 2, axis=1)
+        self._squares = squares
+        self._slack = self._s * squares + self._tiny
+        self._upper = near**2 / lengths.factor * _SAFE
+        self._lower = far**2 / lengths.factor / _SAFE
+        self._right = self._columns(self._r, np.ones(self._finite))
+        d_parts = [share * d // 4 for share in (1, 2, 3)] if d >= certified.SINGLE_FROM else []
+        self._parts = [(part, self._columns(self._r[:, :part], _tail(self._r, part))) for part in d_parts]
+
+    def _columns(self, z: NDArray[Any], other: Floats) -> NDArray[Any]:
+        return np.column_stack([z, other, self._squares + self._slack]).astype(self._kind)
+
+    def levels(self, batch: _Batch, allowed: Indices) -> tuple[Indices, Indices]:
+        """Least and greatest possible level of each row of a batch."""
+        first = int(batch.least.min())
+        slack = self._s * batch.squares + self._tiny
+        allowed_most = allowed - (len(self._hi) - self._finite)
+        goal = max(first, int(np.searchsorted(allowed_most, 0)))
+        least, most = batch.least.copy(), batch.most.copy()
+        rest = np.arange(len(least))
+        if goal < len(self._near):
+            far = self._beyond_limit(batch, slack, first, float(self._upper[goal]))
+            most[~far] = np.minimum(most[~far], goal)
+            rest = np.flatnonzero(far | (least < goal))
+        for start in range(0, len(rest), _CHUNK):
+            part = rest[start : start + _CHUNK]
+            low, high = self._counted(batch.take(part), slack[part], allowed, allowed_most)
+            least[part], most[part] = np.maximum(least[part], low), np.minimum(most[part], high)
+        return least, np.maximum(most, least)
+
+    def _start(self, radius: Floats, first: int) -> int:
+        """Reference rows before this one are surely near, at level ``first``, to rows of these lengths, which rise."""
+        inner = self._near[first] * _SAFE - float(radius[-1])
+        return min(int(np.searchsorted(self._hi, inner, side="right")), self._finite)
+
+    def _beyond_limit(self, batch: _Batch, slack: Floats, first: int, limit: float) -> NDArray[np.bool_]:
+        """Which rows are not surely within ``limit`` of all reference rows that are not surely near."""
+        far = np.ones(len(slack), dtype=bool)
+        d, own = self._r.shape[1], batch.squares + slack
+        for part, right in self._parts:
+            if part <= _LEAST_GAIN * d and self._promising(batch, part, first, limit):
+                length = 2 * _tail(batch.z, part)
+                left = np.column_stack([-2 * batch.z[:, :part], length, np.ones(len(own))]).astype(self._kind)
+                far = self._over(left, right, own, batch.radius, first, limit)
+                break
+        rest = np.flatnonzero(far)
+        left = np.column_stack([-2 * batch.z[rest], np.zeros(len(rest)), np.ones(len(rest))]).astype(self._kind)
+        far[rest] = self._over(left, self._right, own[rest], batch.radius[rest], first, limit)
+        return far
+
+    def _over(
+        self, left: NDArray[Any], right: NDArray[Any], own: Floats, radius: Floats, first: int, limit: float
+    ) -> NDArray[np.bool_]:
+        """Which rows have a product with some reference row that exceeds ``limit`` - own."""
+        over = np.zeros(len(own), dtype=bool)
+        for begin in range(0, len(own), _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            some = right[self._start(radius[part], first) :]
+            if len(some):
+                over[part] = ~((left[part] @ some.T).max(axis=1) + own[part] <= limit)
+        return over
+
+    def _promising(self, batch: _Batch, part: int, first: int, limit: float) -> bool:
+        """Whether a bound from the first ``part`` coordinates is likely to settle most rows (a guess, for speed only)."""
+        columns = self._finite - self._start(batch.radius, first)
+        if columns < 1:
+            return False
+        share = part / self._r.shape[1]
+        rho2, r2 = float(np.median(batch.squares)), float(self._squares[-1 - columns // 100])
+        product = math.sqrt(rho2 * r2)
+        bound = rho2 + r2 + 2 * product * (1 - share) + 8 * product * math.sqrt(share / self._r.shape[1])
+        return bool(bound <= limit)
+
+    def _counted(
+        self, batch: _Batch, slack: Floats, allowed: Indices, allowed_most: Indices
+    ) -> tuple[Indices, Indices]:
+        """Levels from the pairs that are not surely near at the least level."""
+        count, first = len(self._upper), int(batch.least.min())
+        start, radius = self._start(batch.radius, first), float(batch.radius[-1])
+        beyond = self._lo[self._finite :] > (radius + self._far[-1]) / _SAFE
+        allowed_least = allowed - int(np.count_nonzero(beyond))
+        least, most = np.full(len(slack), count, dtype=np.int64), np.full(len(slack), count, dtype=np.int64)
+        left = np.column_stack([-2 * batch.z, batch.squares + slack, np.ones(len(slack))])
+        upper: NDArray[Any] = left.astype(self._kind) @ self._right[start:].T
+        twice = 2 * (slack[:, None] + self._slack[start:])
+        out = np.count_nonzero(upper - twice > self._lower[-1], axis=1)
+        inner = np.flatnonzero(out <= allowed_least[-1])
+        row, column = np.nonzero(upper[inner] > self._upper[first])
+        pair = upper[inner[row], column].astype(np.float64)
+        least_pair = np.searchsorted(self._lower, pair - twice[inner[row], column])
+        least[inner] = _levels_from_pairs(row, least_pair, len(inner), allowed_least)
+        most[inner] = _levels_from_pairs(row, np.searchsorted(self._upper, pair), len(inner), allowed_most)
+        return least, most
+
+
+def _tail(z: NDArray[Any], part: int) -> Floats:
+    """Lengths of vectors without their first coordinates."""
+    tail = z[:, part:]
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", tail, tail)), dtype=np.float64)
+
+
+def _levels_from_pairs(row: Indices, pair_level: Indices, rows: int, allowed: Indices) -> Indices:
+    """For each row the least ell at which at most allowed[ell] of its pairs are of a level above ell; others are near."""
+    count = len(allowed)
+    table = np.bincount(row * (count + 1) + pair_level, minlength=rows * (count + 1)).reshape(rows, count + 1)
+    far = table.sum(axis=1, keepdims=True) - np.cumsum(table, axis=1)[:, :count]
+    return first_true(far <= allowed)
+
+
+def first_true(inside: NDArray[np.bool_]) -> Indices:
+    """For each row the index of its first true entry, or the number of columns if there is none."""
+    found = inside.argmax(axis=1)
+    levels: Indices = np.where(inside[np.arange(len(inside)), found], found, inside.shape[1]).astype(np.int64)
+    return levels
