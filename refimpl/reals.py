@@ -1,7 +1,7 @@
 """Real numbers that are decided, never estimated: enclosures and the exact field Q(e^r).
 
 This is the only home of mpmath. An :class:`Enclosure` is a closed interval with rational end points that holds
-a real number for certain; logarithms and exponentials come from mpmath's interval arithmetic, square roots from
+a real number for certain; logarithms and exponentials come from mpmath's interval arithmetic, widened, square roots from
 the integer square root, and the four operations are exact on the end points.
 
 Where two sides of an inequality can be *equal*, enclosures alone never decide. The propose-test-release law is such
@@ -109,11 +109,21 @@ def _interval(precision: int) -> MPIntervalContext:
     return contexts[precision]
 
 
+_GUARD_BITS = 16
+
+
 def _from_mpmath(function: str, value: Fraction, precision: int) -> Enclosure:
-    context = _interval(precision)
+    """Mpmath's interval, at 16 more bits and widened by 2^-(precision + 8) of itself on both sides.
+
+    mpmath rounds some results to nearest where it promises to round outward: its interval for e^x with x = 2^-40 at 64 bits
+    is the single number 1 + x. Such a slip is below one unit in the last of its places; ours is 256 of them.
+    """
+    context = _interval(precision + _GUARD_BITS)
     quotient = context.mpf(value.numerator) / context.mpf(value.denominator)
-    lower, upper = getattr(context, function)(quotient)._mpi_
-    return Enclosure(Fraction(*libmp.to_rational(lower)), Fraction(*libmp.to_rational(upper)))
+    ends = getattr(context, function)(quotient)._mpi_
+    lower, upper = (Fraction(*libmp.to_rational(end)) for end in ends)
+    slack = max(abs(lower), abs(upper)) / (1 << (precision + _GUARD_BITS // 2))
+    return Enclosure(lower - slack, upper + slack)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -1,0 +1,70 @@
+"""The tables of tests/mutants/README.md are those of the code: each hand-written fault, and the checks that refute it.
+
+``python tests/test_mutant_table.py`` writes them anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mutants import MUTANTS
+
+from proofs_checks.audit import LEMMAS
+from proofs_checks.identifiability import FAULTS
+from proofs_checks.scalars import CONSTANT_MUTANTS
+
+README = Path(__file__).parent / "mutants" / "README.md"
+BEGIN, END = "<!-- mutant tables: begin -->", "<!-- mutant tables: end -->"
+
+
+def killers(fault: str) -> list[str]:
+    return [check.name for check in LEMMAS.values() if fault in check.refuted_by]
+
+
+def killed_by(fault: str) -> str:
+    return ", ".join(f"`{name}`" for name in killers(fault))
+
+
+def tables() -> str:
+    """Both tables, as they stand between the markers."""
+    algorithms = [
+        f"| `{name}` | {mutant.fault.replace('|', chr(92) + '|')} | {killed_by(name)} |"
+        for name, mutant in MUTANTS.items()
+    ]
+    statements = [f"| {name.removeprefix('constant: ')} | {killed_by(name)} |" for name in [*FAULTS, *CONSTANT_MUTANTS]]
+    return "\n".join(
+        [
+            f"{len(MUTANTS)} faults of the algorithms:",
+            "",
+            "| name | fault | killed by |",
+            "|---|---|---|",
+            *algorithms,
+            "",
+            f"{len(statements)} faults of statements, for the checks that look at no implementation:",
+            "",
+            "| fault | killed by |",
+            "|---|---|",
+            *statements,
+        ]
+    )
+
+
+def split(text: str) -> tuple[str, str, str]:
+    before, _, rest = text.partition(BEGIN)
+    table, _, after = rest.partition(END)
+    return before, table.strip("\n"), after
+
+
+def test_the_tables_are_not_stale() -> None:
+    _, written, _ = split(README.read_text(encoding="utf-8"))
+    assert written == tables(), f"write them anew: python tests/{Path(__file__).name}"
+
+
+def test_every_fault_has_a_killer() -> None:
+    assert [fault for fault in [*MUTANTS, *FAULTS, *CONSTANT_MUTANTS] if not killers(fault)] == []
+    assert len(MUTANTS) >= 40
+
+
+if __name__ == "__main__":
+    before, _, after = split(README.read_text(encoding="utf-8"))
+    README.write_text(f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}", encoding="utf-8")

@@ -1,0 +1,392 @@
+"""Properties of refimpl that a run of mutation testing found untested (tests/mutants/README.md)."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import pkgutil
+from dataclasses import is_dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+import fastimpl
+import refimpl
+from refimpl import reals
+from refimpl.linalg import exact_matrix, ldl
+from refimpl.mean import exact_covariance
+from refimpl.parameters import (
+    EDITIONS,
+    REPAIRED,
+    Edition,
+    Lambda_ell,
+    first_sure_fail,
+    passes_size_gate,
+    passes_stability_gate,
+)
+from refimpl.reals import ExpFraction
+
+editions = pytest.mark.parametrize("edition", EDITIONS.values(), ids=EDITIONS)
+
+# Signatures -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("package", [refimpl, fastimpl])
+def test_options_are_keywords_and_arguments_have_names(package: Any) -> None:
+    public = [getattr(package, name) for name in package.__all__]
+    parameters = [p for f in public if inspect.isfunction(f) for p in inspect.signature(f).parameters.values()]
+    assert sum(p.name == "edition" for p in parameters) > 10
+    assert {p.kind for p in parameters if p.name in {"edition", "window"}} == {inspect.Parameter.KEYWORD_ONLY}
+    assert inspect.Parameter.POSITIONAL_ONLY not in {p.kind for p in parameters}
+
+
+def test_records_are_frozen() -> None:
+    modules = [importlib.import_module(f"refimpl.{module.name}") for module in pkgutil.iter_modules(refimpl.__path__)]
+    records = {c for module in modules for c in vars(module).values() if inspect.isclass(c) and is_dataclass(c)}
+    assert len(records) > 10
+    assert {c for c in records if not c.__dataclass_params__.frozen} == set()
+
+
+# The mean stage -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lam", [0, -1, "-1/2"])
+def test_a_core_needs_a_positive_threshold(lam: Any) -> None:
+    with pytest.raises(ValueError, match="lam must be positive"):
+        refimpl.largest_core([[0], [1]], [[1]], lam, 1, [0])
+
+
+def test_the_mean_stage_needs_a_level_and_two_rows() -> None:
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        refimpl.stable_mean([[0]] * 10, [[1]], 1, 0, [0])
+    with pytest.raises(ValueError, match="at least two rows"):
+        refimpl.stable_mean([[0]], [[1]], "1/10", 1, [0])
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_levels_of_another_implementation_stand_for_the_exact_covariance(k: int) -> None:
+    x = [[v] for v in (*[0] * 8, *[1] * 6, 3, 80)]
+    result = refimpl.stable_covariance(x, 4, k)
+    assert {0, 2 * k + 1} < set(result.entry_level)  # in every set, in none, and in between
+    other = replace(result, covariance=np.zeros((1, 1)), good_subsets=None)
+    assert exact_covariance(exact_matrix("x", x), other, k) == result.covariance
+    assert (
+        refimpl.stable_mean(x, other, 2, k, [0, 8, 14]).cores == refimpl.stable_mean(x, result, 2, k, [0, 8, 14]).cores
+    )
+
+
+@pytest.mark.parametrize("pairs", [7, 9])
+def test_a_covariance_of_other_data_is_refused(pairs: int) -> None:
+    result = refimpl.stable_covariance([[0], [1]] * 8, 2, 1)
+    other = replace(result, entry_level=(0,) * pairs)
+    with pytest.raises(ValueError, match="covariance must be of the 8 pairs"):
+        refimpl.stable_mean([[0], [1]] * 8, other, 2, 1, [0])
+
+
+@pytest.mark.parametrize("covariance", [[[1]], [[1, 0]], [[1], [0]], np.eye(3)])
+def test_a_covariance_is_d_by_d(covariance: Any) -> None:
+    with pytest.raises(ValueError, match="covariance must be 2 x 2"):
+        refimpl.largest_core([[0, 1], [1, 0]], covariance, 1, 1, [0])
+
+
+# Definitions ----------------------------------------------------------------------------------------------------------
+
+
+@editions
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_a_reference_set_represents_within_the_radius_of_the_last_level(edition: Edition, k: int) -> None:
+    radius = edition.representative_factor * Lambda_ell(Fraction(1), 12, 2 * k)
+    for squared_distance, near in ((radius, True), (radius * (1 + Fraction(1, 10**9)), False)):
+        # Where the halves are near, all rows are; where they are apart, R holds one of them.
+        x, sigma = [[0]] * 6 + [[1]] * 6, [[1 / squared_distance]]
+        assert refimpl.is_degree_representative(x, sigma, 1, k, range(6), edition=edition) is near
+
+
+@pytest.mark.parametrize(("zeros", "represents"), [(2, True), (3, True), (4, True), (1, False), (5, False)])
+def test_shares_of_neighbours_may_differ_by_one_sixth_and_no_more(zeros: int, represents: bool) -> None:
+    x, reference = [[0]] * 6 + [[100]] * 6, [*range(zeros), *range(6, 12 - zeros)]
+    assert refimpl.is_degree_representative(x, [[1]], 1, 1, reference) is represents
+
+
+@pytest.mark.parametrize("zeros", [3, 7])
+def test_one_fifth_is_more_than_one_sixth(zeros: int) -> None:
+    x, reference = [[0]] * 10 + [[100]] * 10, [*range(zeros), *range(10, 20 - zeros)]
+    assert not refimpl.is_degree_representative(x, [[1]], 1, 1, reference)
+
+
+def test_a_single_row_is_not_well_concentrated() -> None:
+    assert refimpl.is_well_concentrated([[3]], 1) is False
+
+
+def test_adjacency_does_not_look_at_the_direction_of_a_change() -> None:
+    assert not refimpl.is_adjacent([[0], [0]], [[1], [1]])
+    assert not refimpl.is_adjacent([[1], [1]], [[0], [0]])
+
+
+@pytest.mark.parametrize(("squared_distance", "is_core"), [("2", True), ("2.000001", False)])
+def test_a_weighted_core_reaches_to_twice_its_threshold(squared_distance: str, is_core: bool) -> None:
+    sigma = [[1 / Fraction(squared_distance)]]
+    assert refimpl.is_weighted_core([[0], [1]], [Fraction(1, 2)] * 2, 2, 1, sigma, [0, 1]) is is_core
+    assert refimpl.is_weighted_core([[0], [1]], [Fraction(0), Fraction(1)], 2, 1, sigma, [0, 1]) is is_core
+
+
+def test_the_weights_of_a_core_sum_to_one() -> None:
+    for share in (Fraction(1, 3), Fraction(1)):
+        assert not refimpl.is_weighted_core([[0], [0]], [share] * 2, 1, 1, [[1]], [0])
+
+
+@pytest.mark.parametrize(("tau", "is_core"), [(-1, True), (0, True), ("1/2", False), (1, False)])
+def test_in_a_singular_covariance_only_what_asks_for_no_neighbour_is_a_core(tau: Any, is_core: bool) -> None:
+    assert refimpl.is_weighted_core([[0], [0]], [Fraction(1, 2)] * 2, tau, 1, [[0]], [0, 1]) is is_core
+
+
+def test_definitions_want_one_weight_a_row_and_a_level() -> None:
+    for weights in ([Fraction(1)], [Fraction(1), Fraction(0), Fraction(0)]):
+        with pytest.raises(ValueError, match=r"shorter|longer"):
+            refimpl.is_weighted_core([[0], [0]], weights, 1, 1, [[1]], [0])
+        with pytest.raises(ValueError, match=r"shorter|longer"):
+            refimpl.is_good_weighting([[1], [1]], weights, 1)
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        refimpl.is_degree_representative([[0]] * 12, [[1]], 1, 0, [0])
+
+
+# Exact matrices -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [np.array(3.0), np.array([1.0, 2.0]), np.zeros((2, 2, 2)), [1, 2], [[1], 2]])
+def test_other_than_two_dimensions_are_called_so(data: Any) -> None:
+    with pytest.raises(ValueError, match="x must be two-dimensional"):
+        exact_matrix("x", data)
+
+
+@pytest.mark.parametrize("data", [np.zeros((3, 0)), [[], []], ((),)])
+def test_a_matrix_has_a_column(data: Any) -> None:
+    with pytest.raises(ValueError, match="x must have at least one column"):
+        exact_matrix("x", data)
+
+
+@pytest.mark.parametrize(
+    ("error", "entry", "message"),
+    [
+        (ValueError, float("nan"), "x must be finite: NaN and infinities are outside the domain"),
+        (ValueError, float("-inf"), "x must be finite: NaN and infinities are outside the domain"),
+        (TypeError, True, "x must hold real numbers, got bool"),
+        (TypeError, 2j, "x must hold real numbers, got complex"),
+    ],
+)
+def test_an_error_about_an_entry_never_shows_it(error: type[Exception], entry: Any, message: str) -> None:
+    with pytest.raises(error, match=f"^{message}$"):
+        exact_matrix("x", [[1], [entry]])
+
+
+@pytest.mark.parametrize("off", [1, -1])
+def test_a_zero_pivot_over_a_column_of_either_sign_is_not_semidefinite(off: int) -> None:
+    assert ldl(exact_matrix("m", [[0, off], [off, 5]])) is None
+
+
+# The test's law -------------------------------------------------------------------------------------------------------
+
+
+def test_the_printed_law_ends_where_the_growth_reaches_the_odds() -> None:
+    growth, third = Fraction(2), Fraction(1, 3)  # the odds (1 - delta)/delta are 2 = growth^(5 - 4)
+    found = [refimpl.printed_formula_at_growth(z, growth, third) for z in range(7)]
+    assert found == [1, *(1 - third * factor for factor in (Fraction(1, 2), 1, 2, 4)), 0, 0]
+
+
+@pytest.mark.parametrize("delta", [-1, "-1e-9", 0, 1, 2])
+def test_a_law_needs_a_delta_inside_the_unit_interval(delta: Any) -> None:
+    with pytest.raises(ValueError, match="delta must be in"):
+        refimpl.ptr_pass_probability_at_growth(3, 2, delta)
+
+
+@pytest.mark.parametrize("exponent", [0, -1])
+def test_a_law_needs_a_growth_above_one(exponent: int) -> None:
+    for growth in (Fraction(2) ** exponent, ExpFraction(exponent)):
+        with pytest.raises(ValueError, match="growth must be greater than 1"):
+            refimpl.ptr_pass_probability_at_growth(3, growth, "1/3")
+
+
+def test_a_score_is_not_negative() -> None:
+    for law, budget in ((refimpl.ptr_pass_probability, "1/2"), (refimpl.ptr_pass_probability_at_growth, 2)):
+        with pytest.raises(ValueError, match="score must be at least 0"):
+            law(-1, budget, "1/3")
+
+
+# Real numbers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [Fraction(p, q) for p in range(1, 6) for q in range(1, 6)], ids=str)
+def test_the_logarithm_of_small_numbers_is_undone_by_the_exponential(value: Fraction) -> None:
+    found = reals.log(value, 100)
+    assert reals.exp(found.lower, 100).lower <= value <= reals.exp(found.upper, 100).upper
+    assert found.upper - found.lower <= Fraction(1, 1 << 90)
+
+
+def test_domains_of_logarithm_and_root_end_at_zero() -> None:
+    for value in (Fraction(-1), Fraction(-1, 2)):
+        for function in (reals.log, reals.sqrt):
+            with pytest.raises(ValueError, match=f"^{function.__name__} needs"):
+                function(value, 64)
+
+
+def test_a_divisor_next_to_zero_is_enclosed_at_a_higher_precision() -> None:
+    found = (1 / (ExpFraction(Fraction(1, 3 << 200)) - 1)).enclosure(64)  # 3 2^200 - 1/2 and a little
+    assert 1 << 201 < found.lower <= (3 << 200) - Fraction(49, 100)
+    assert (3 << 200) - Fraction(51, 100) <= found.upper < 1 << 202
+
+
+@pytest.mark.parametrize("bits", [40, 50, 60])
+def test_the_exponential_of_a_small_dyadic_number_is_enclosed(bits: int) -> None:
+    x = Fraction(1, 1 << bits)
+    for sign in (1, -1):
+        assert reals.exp(sign * x, 64).upper >= 1 + sign * x + x**2 / 2 - x**3  # e^x > 1 + x + x^2/2 - x^3 for small x
+    assert ExpFraction(x) > 1 + x + x**2 / 4
+
+
+@pytest.mark.parametrize("x", [Fraction(1195, 1 << 90), Fraction(1, 1 << 122)], ids=str)
+def test_the_logarithm_next_to_one_is_enclosed(x: Fraction) -> None:
+    found = reals.log(1 + x, 128)
+    assert found.lower <= x - x**2 / 2 + x**3 / 3
+    assert found.upper >= x - x**2 / 2 + x**3 / 3 - x**4 / 4
+
+
+# Parameters and releases ----------------------------------------------------------------------------------------------
+
+BUDGET: dict[str, Any] = {"epsilon": 1, "delta": "1/3", "lambda_0": 1}
+
+
+@editions
+def test_c_squared_is_the_square_of_c(edition: Edition) -> None:
+    budget = BUDGET | {"delta": "1/10"}
+    parameters = refimpl.mean_parameters(5000, 1, **budget, edition=edition)
+    assert 0 < parameters.noise_scale_squared == parameters.noise_scale * parameters.noise_scale
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 2), (3, 1), (3, 3)])
+def test_normals_have_the_shape_of_the_draws(shape: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="normals must be 3 x 2"):
+        refimpl.wishart_release([[1, 0], [0, 1]], 3, np.zeros(shape))
+
+
+@pytest.mark.parametrize("change", [(1, 0), (-1, 0), (0, 1), (0, -1)])
+def test_coins_have_the_shape_of_the_parameters(change: tuple[int, int]) -> None:
+    parameters = refimpl.covariance_parameters(1000, 2, **BUDGET)
+    shape = (parameters.samples + change[0], 2 + change[1])
+    coins = replace(refimpl.draw_covariance_coins(parameters, np.random.default_rng(1)), normals=np.zeros(shape))
+    with pytest.raises(ValueError, match="normals must be finite"):
+        refimpl.private_covariance_given(np.zeros((1000, 2)), parameters, coins)
+
+
+def test_the_repaired_goodness_is_its_formula() -> None:
+    assert REPAIRED.goodness_factor(1, Fraction(1), 100) == Fraction(5, 4)
+    assert REPAIRED.goodness_factor(3, Fraction(1), 30) == Fraction(5, 4) / (1 - Fraction(4, 3) * Fraction(5, 4) / 30)
+
+
+@pytest.mark.parametrize("whole", [3, 10, 41])
+def test_the_first_sure_fail_is_right_next_to_an_integer(whole: int) -> None:
+    # Z* is this integer where delta = (e^epsilon - 1)/(2 (e^(epsilon Z*/2s) - 1)); here epsilon = 1 and s = 2.
+    tie = (reals.exp(Fraction(1), 300) - 1) / (2 * (reals.exp(Fraction(whole, 4), 300) - 1))
+    assert first_sure_fail(Fraction(1), tie.upper, sensitivity=2) == whole
+    assert first_sure_fail(Fraction(1), tie.lower, sensitivity=2) == whole + 1
+
+
+def test_plans_for_no_rows_and_for_as_many_as_levels() -> None:
+    assert refimpl.mean_parameters(0, 1, **BUDGET).reference_size == 0
+    k = refimpl.mean_parameters(0, 1, **BUDGET).k
+    found = [refimpl.mean_parameters(n, 1, **BUDGET) for n in (k - 1, k, k + 1)]
+    assert (
+        found[1].noise_scale
+        == found[0].noise_scale
+        == refimpl.mean_parameters(found[0].least_n, 1, **BUDGET).noise_scale
+    )
+    assert found[2].noise_scale > found[1].noise_scale
+
+
+def test_the_stability_gate_stands_alone() -> None:
+    for make in (refimpl.mean_parameters, refimpl.covariance_parameters):
+        parameters = make(10**6, 1, **BUDGET | {"lambda_0": 9})
+        assert passes_stability_gate(parameters)
+        assert not any(passes_stability_gate(make(n, 1, **BUDGET | {"lambda_0": 9})) for n in (2, 49, 50, 51))
+
+
+@pytest.mark.parametrize(("samples", "passes"), [(0, False), (1, True)])
+def test_one_draw_is_enough(samples: int, passes: bool) -> None:
+    parameters = replace(refimpl.covariance_parameters(10**6, 1, **BUDGET), samples=samples)
+    assert passes_stability_gate(parameters) is passes
+
+
+@pytest.mark.parametrize("n", [491, 495, 499, 500])
+def test_no_draws_where_the_stability_of_the_covariance_is_unknown(n: int) -> None:
+    assert refimpl.covariance_parameters(n, 1, **BUDGET | {"lambda_0": 90}).samples == 0  # gamma = (50/9) 90/n >= 1
+
+
+@pytest.mark.parametrize(("task", "budget"), [("mean", ("1/10", "1/10")), ("covariance", ("1", "1/2"))])
+def test_the_largest_lambda_0_where_the_stability_gate_decides(task: str, budget: tuple[str, str]) -> None:
+    make = {"mean": refimpl.mean_parameters, "covariance": refimpl.covariance_parameters}[task]
+    epsilon, delta = budget
+    largest = refimpl.largest_lambda_0(10**5, epsilon=epsilon, delta=delta, task=task)
+    beyond = make(10**5, 1, epsilon=epsilon, delta=delta, lambda_0=largest * (1 + Fraction(1, 10**9)))
+    assert refimpl.passes_gates(make(10**5, 1, epsilon=epsilon, delta=delta, lambda_0=largest))
+    assert passes_size_gate(beyond)
+    assert not passes_stability_gate(beyond)
+
+
+def test_the_stability_gates_have_the_constants_of_claims_12_and_46() -> None:
+    epsilon, delta = Fraction(1, 10), Fraction(1, 10)
+    budget = {"epsilon": epsilon, "delta": delta, "lambda_0": 1}
+    for make, largest_step in (
+        (refimpl.mean_parameters, 2 / 3 * (epsilon / 3) / math.log(12 / delta)),
+        (refimpl.covariance_parameters, (epsilon / 2) / (8 * math.log(2 / delta))),
+    ):
+        least = math.ceil(
+            50 / 9 + 25 / 3 / largest_step
+        )  # more than the size gate asks for, and not next to an integer
+        assert make(0, 1, **budget).least_n == least
+        assert [refimpl.passes_gates(make(n, 1, **budget)) for n in (least - 1, least)] == [False, True]
+
+
+def test_the_shortest_window_is_one_level() -> None:
+    found = refimpl.stable_second_moment([[1], [1], [2]], 4, 2, window=1)
+    assert found.weights == (Fraction(1, 3),) * 3
+    with pytest.raises(ValueError, match="window must be at least 1"):
+        refimpl.stable_second_moment([[1], [1], [2]], 4, 2, window=0)
+
+
+def test_no_rows_allow_no_lambda_0() -> None:
+    assert refimpl.largest_lambda_0(0, epsilon=1, delta="1/3") == 0
+
+
+def test_a_hopeless_lambda_0_is_shown_with_the_least_that_is_not() -> None:
+    parameters = refimpl.mean_parameters(10**6, 20, **BUDGET | {"lambda_0": "7/2"})
+    least = 20 * (9 * parameters.k + 1) / (10 * parameters.k)
+    reason = refimpl.failure_reason(parameters)
+    assert reason is not None
+    assert reason.startswith(f"lambda_0 = 3.5 is below d(9k+1)/(10k) = {least:.6g}: ")
+
+
+@pytest.mark.parametrize("precision", [64, 128, 256])
+def test_exponentials_and_logarithms_of_all_sizes_enclose_those_of_arb(precision: int) -> None:
+    """From 2^-200 up: next to 0 and 1 is where a rounding to nearest shows."""
+    before = ctx.prec
+    try:
+        ctx.prec = 3 * precision + 600
+        for size in range(1, 200, 3):
+            for x in (Fraction(1195, 1 << (size + 10)), Fraction(-1, 1 << size), Fraction(2, 3) / (1 << size)):
+                for mine, theirs in (
+                    (reals.exp(x, precision), (arb(x.numerator) / x.denominator).exp()),
+                    (reals.log(1 + x, precision), (1 + arb(x.numerator) / x.denominator).log()),
+                ):
+                    middle = Fraction(*_middle(theirs))
+                    assert mine.lower <= middle <= mine.upper
+    finally:
+        ctx.prec = before
+
+
+def _middle(ball: arb) -> tuple[int, int]:
+    mantissa, exponent = ball.mid().man_exp()
+    value = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    return value.numerator, value.denominator
