@@ -1,7 +1,7 @@
 """The command ``bhs23-audit``: check the paper's statements on implementations, and show what was found.
 
 Exit status: 0 everything was as it should be, 1 something was refuted (or an expected refutation did not refute), 2 usage,
-3 the audit itself broke.
+3 the audit itself broke, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -20,14 +21,24 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from proofs_checks import report
+from proofs_checks import formats, report
 from proofs_checks.audit import PROFILES, Outcome, TargetRaisedError, audit, examine, targets_for
+from proofs_checks.blackbox import (
+    Budget,
+    PrivateRelease,
+    Settings,
+    audit_release,
+    generic_pairs,
+    habits_of,
+    steered_pairs,
+)
+from proofs_checks.foreign import new_adapter
 from proofs_checks.lemma import LEMMAS, AuditError, Lemma, Violation
 from proofs_checks.paper import LEDGER, markdown_map, promised_checks
 from proofs_checks.target import Target, load_target
 from refimpl.parameters import EDITIONS, REPAIRED
 
-REFUTED, USAGE, BROKEN = 1, 2, 3
+REFUTED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 DEFAULT_TARGETS = ["refimpl", "fastimpl"]
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False, help=__doc__)
@@ -65,9 +76,27 @@ def _progress(total: int, console: Console) -> Iterator[Progress]:
 
 def _collect(
     targets: Sequence[Target], checks: Sequence[Lemma], profile: str, seed: int, console: Console
-) -> list[Outcome]:
-    """Every outcome, with a live display on a terminal and one plain line an outcome elsewhere."""
+) -> tuple[list[Outcome], bool]:
+    """Every outcome, with a live display on a terminal and one plain line an outcome elsewhere.
+
+    Ctrl-C ends the collection and loses nothing: the second value says whether it came to its end.
+    """
     outcomes: list[Outcome] = []
+    try:
+        _collect_into(outcomes, targets, checks, profile, seed, console)
+    except KeyboardInterrupt:
+        return outcomes, False
+    return outcomes, True
+
+
+def _collect_into(
+    outcomes: list[Outcome],
+    targets: Sequence[Target],
+    checks: Sequence[Lemma],
+    profile: str,
+    seed: int,
+    console: Console,
+) -> None:
     with _progress(sum(len(targets_for(check, targets)) for check in checks), console) as progress:
         (task,) = progress.task_ids
 
@@ -81,7 +110,6 @@ def _collect(
                 where = f"{outcome.target.name}, {outcome.target.edition.name}"
                 tally = f"{outcome.tally.telling}/{outcome.tally.cases} telling"
                 console.print(f"{outcome.check.item} [{where}]: {report.verdict_text(outcome)} ({tally})", markup=False)
-    return outcomes
 
 
 @app.command()
@@ -98,30 +126,61 @@ def run(
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Folder for all counterexamples, expected ones too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
+    sarif: Annotated[Path | None, typer.Option(help="Write SARIF 2.1.0 to this file.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write Markdown to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write one self-contained HTML page to this file.")] = None,
+    badge: Annotated[Path | None, typer.Option(help="Write a shields endpoint badge to this file.")] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(help="What gives status 1: refuted, raised, not-provided, or none; refuted,raised if not given."),
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="JSON of an earlier run: only what did not fail in it gives status 1.")
+    ] = None,
 ) -> None:
     """Run the checks on the given targets, and PRINTED's known-false statements, which must show as refuted."""
     if profile not in PROFILES:
         _usage(f"--profile must be one of {', '.join(PROFILES)}, got {profile!r}")
     names = targets or DEFAULT_TARGETS
     audited, checks = _targets(names, edition, rounding), _checks(check or [])
+    kinds, known = _failure_rules(fail_on or [], baseline)
     console = Console(stderr=as_json, width=None if sys.stdout.isatty() else 160)
     began = time.monotonic()
-    outcomes = _collect(audited, checks, profile, seed, console)
-    unexpected = [o for o in outcomes if not o.is_as_expected]
+    outcomes, complete = _collect(audited, checks, profile, seed, console)
+    record = formats.as_record(outcomes, profile=profile, seed=seed, complete=complete)
     if as_json:
-        print(json.dumps(report.as_json(outcomes, profile=profile, seed=seed), indent=1))
+        print(formats.WRITERS["json"](record), end="")
     else:
         report.print_table(outcomes, console)
-    _show_counterexamples(outcomes, unexpected, save, console)
-    refuted = sum(o.verdict == "refuted" and o.is_as_expected for o in outcomes)
-    held = sum(o.verdict == "held" and o.is_as_expected for o in outcomes)
+    _show_counterexamples(outcomes, [o for o in outcomes if not o.is_as_expected], save, console)
+    _write(record, {"junit": junit, "sarif": sarif, "markdown": markdown, "html": html, "badge": badge}, console)
+    failing = formats.failures(record, kinds, known)
     console.print(
-        f"{held} held, {refuted} refuted as the errata say, {len(unexpected)} not as it should be; "
-        f"profile {profile}, seed {seed}, {time.monotonic() - began:.0f} s",
+        f"{formats.summary(record)}; profile {profile}, seed {seed}, {time.monotonic() - began:.0f} s",
         markup=False,
         highlight=False,
     )
-    raise typer.Exit(REFUTED if unexpected else 0)
+    if baseline is not None:
+        console.print(f"{len(failing)} not in the baseline {baseline}", markup=False, highlight=False)
+    raise typer.Exit(INTERRUPTED if not complete else REFUTED if failing else 0)
+
+
+def _failure_rules(fail_on: Sequence[str], baseline: Path | None) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    """What fails the run, and what is known to fail: read before the run, which may take hours."""
+    try:
+        known = formats.baseline_failures(baseline) if baseline is not None else frozenset()
+        return formats.parse_fail_on(fail_on), known
+    except ValueError as error:
+        _usage(str(error))
+
+
+def _write(record: formats.Record, files: dict[str, Path | None], console: Console) -> None:
+    try:
+        for path in formats.write(record, files):
+            console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
+    except OSError as error:
+        _usage(f"cannot write: {error}")
 
 
 def _show_counterexamples(
@@ -194,10 +253,70 @@ def replay(
     print(f"{check.item} on {audited.name}, {audited.edition.name}: held in {found.claims} claims")
 
 
+@app.command()
+def blackbox(
+    target: Annotated[str, typer.Argument(help="package.module[:attribute] or exec:COMMAND with a private_mean.")],
+    epsilon: Annotated[str, typer.Option(help="The claim.")] = "1",
+    delta: Annotated[str, typer.Option(help="The claim.")] = "1e-6",
+    lambda_0: Annotated[str, typer.Option("--lambda-0", help="Outlier threshold that it is called with.")] = "10",
+    edition: Annotated[str, typer.Option(help="Edition that it is called with.")] = REPAIRED.name,
+    function: Annotated[str, typer.Option(help="The function that releases.")] = "private_mean",
+    rows: Annotated[
+        int | None, typer.Option(help="Number of rows; the least that Algorithm 1 takes if not given.")
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Test runs on each side.")] = 2000,
+    level: Annotated[float, typer.Option(help="Chance that a target which keeps its claim is refuted.")] = 1e-3,
+    jobs: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of every seed that the target is given.")] = 0,
+    generic: Annotated[bool, typer.Option(help="Also probe pairs that are not of the paper's analysis.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Audit a target that only releases: a lower bound on its epsilon, from runs on adjacent data."""
+    (loaded,) = _targets([target], edition, None)
+    try:
+        budget, outlier = Budget.of(epsilon, delta), Fraction(lambda_0)
+        probes, searched = max(20, runs // 10), max(40, runs // 5)
+        settings = Settings(level=level, probe_runs=probes, search_runs=searched, test_runs=runs, jobs=jobs)
+    except (ValueError, ZeroDivisionError) as error:
+        _usage(str(error))
+    if not loaded.provides([function]):
+        _usage(f"{target} has no {function}")
+    # Worker processes load the target by its name; a program cannot be sent to them.
+    by_name = jobs > 1 and not target.startswith("exec:")
+    implementation = target if by_name else loaded.implementation
+    release = PrivateRelease(implementation, budget.epsilon, budget.delta, outlier, loaded.edition, function)
+    if not by_name:
+        settings = replace(settings, jobs=1)
+    pair, used = steered_pairs(release, budget, outlier, rows, settings, edition=loaded.edition, seed=seed)
+    pairs = [pair, *generic_pairs(len(pair.x), 1)] if generic else [pair]
+    outcome = audit_release(release, pairs, budget, settings, name=target, seed=seed)
+    outcome.search_runs_used += used
+    habits = habits_of(release, pair.x)
+    if as_json:
+        print(json.dumps({**outcome.to_json(), "habits": [vars(habit) for habit in habits]}, indent=1))
+    else:
+        print(outcome, *habits, sep="\n")
+    bad = outcome.verdict in {"refuted", "raised"} or any(habit.found for habit in habits)
+    raise typer.Exit(REFUTED if bad else 0)
+
+
+@app.command("new-adapter")
+def new_adapter_command(name: Annotated[str, typer.Argument(help="What the target is called.")]) -> None:
+    """Write NAME.py, a commented adapter that runs, for a target in any language."""
+    path = Path(f"{name}.py")
+    try:
+        source = new_adapter(name)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(source)
+    except (ValueError, FileExistsError) as error:
+        _usage(str(error))
+    print(f"wrote {path}; try it with: bhs23-audit run 'exec:{sys.executable} {path}'")
+
+
 def main() -> None:
     """Entry point: ``bhs23-audit`` alone is ``bhs23-audit run``."""
     sys.path.insert(0, str(Path.cwd()))  # a target in the folder one stands in is found, as with python -m
-    known = {"run", "paper", "replay", "--help"}
+    known = {"run", "paper", "replay", "blackbox", "new-adapter", "--help"}
     if not any(argument in known for argument in sys.argv[1:2]):
         sys.argv.insert(1, "run")
     try:

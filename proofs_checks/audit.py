@@ -77,6 +77,7 @@ class Tally:
     claims: int = 0
     tightest: float = -math.inf
     tightest_claim: Claim | None = None
+    tightest_case: Any = None
 
 
 @dataclass
@@ -180,7 +181,7 @@ def _count(check: Lemma, target: Target, case: Any, tally: Tally) -> float:
     tally.claims += found.claims
     ratio = (found.tightest.tightness if found.tightest else None) or 0.0
     if found.tightest and ratio > tally.tightest:
-        tally.tightest, tally.tightest_claim = ratio, found.tightest
+        tally.tightest, tally.tightest_claim, tally.tightest_case = ratio, found.tightest, case
     return found.telling + min(ratio, 2.0)
 
 

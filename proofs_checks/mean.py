@@ -226,6 +226,9 @@ def mean_weights_are_a_core(target: Target, pair: Pair) -> Iterator[Claim | Tell
         exact_rows(pair.rows), exact_rows(matrix), pair.lambda_0, pair.k, pair.reference, edition=target.edition
     )
     yield tells(one.score < pair.k and representative)
+    for reported, exact in zip(one.reported_weights, one.weights, strict=True):
+        if reported != exact:
+            yield equal("a reported weight against its sets", reported, exact, rounded=True, scale=Fraction(1, pair.n))
     mean = weighted_mean(exact_rows(pair.rows), one.reported_weights)
     size_of_x = max(abs(v) for row in pair.rows for v in row)
     for reported, exact in zip(one.reported_mean, mean, strict=True):

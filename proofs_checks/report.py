@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +13,24 @@ from rich.console import Console
 from rich.table import Table
 
 from proofs_checks.audit import Outcome
+from proofs_checks.formats import tool_version, verdict_words
 from proofs_checks.lemma import CASES, LEMMAS, Lemma
 from proofs_checks.paper import Row, grades, verdict
 
 __all__ = [
-    "as_json",
     "load_case",
     "print_counterexample",
     "print_ledger",
     "print_table",
     "save_counterexample",
-    "tool_version",
     "verdict_text",
 ]
 
 
-def tool_version() -> str:
-    """The version of this distribution."""
-    try:
-        return version("bhs23")
-    except PackageNotFoundError:
-        return "not installed"
-
-
 def verdict_text(outcome: Outcome) -> str:
     """The verdict in words that claim no more than was found."""
-    if outcome.verdict == "refuted" and outcome.expected == "refuted":
-        return "refuted, as the errata say"
-    if outcome.verdict == "held" and outcome.expected == "refuted":
-        return "NOT REFUTED, against the errata"
-    if outcome.verdict in {"not provided", "not run"}:
-        return f"{outcome.verdict}: {outcome.note}"
-    return {"held": "held", "refuted": "REFUTED", "raised": "RAISED"}[outcome.verdict]
+    names = ("verdict", "expected", "note")
+    return verdict_words({name: getattr(outcome, name) for name in names} | {"as_expected": outcome.is_as_expected})
 
 
 def _style(outcome: Outcome) -> str:
@@ -140,7 +126,7 @@ def _case_json(case: Any) -> dict[str, Any]:
 def save_counterexample(outcome: Outcome, folder: Path) -> Path:
     """Write a counterexample to ``folder``, to be run again by ``bhs23-audit replay``; return the file's path."""
     folder.mkdir(parents=True, exist_ok=True)
-    target = outcome.target.name.replace(":", ".")
+    target = re.sub(r"[^\w.-]+", ".", outcome.target.name)
     path = folder / f"{outcome.check.name}-{target}-{outcome.target.edition.name}.json"
     content = {
         "check": outcome.check.name,
@@ -169,33 +155,3 @@ def load_case(content: dict[str, Any]) -> tuple[Lemma, Any]:
         return LEMMAS[content["check"]], CASES[case.pop("kind")].from_json(case)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a counterexample of this audit: {type(error).__name__} {error}") from error
-
-
-def as_json(outcomes: Sequence[Outcome], *, profile: str, seed: int) -> dict[str, Any]:
-    """The whole run as plain JSON values."""
-    return {
-        "bhs23": tool_version(),
-        "profile": profile,
-        "seed": seed,
-        "outcomes": [
-            {
-                "check": o.check.name,
-                "statement": o.check.item,
-                "says": o.check.says,
-                "target": o.target.name,
-                "edition": o.target.edition.name,
-                "evidence": o.check.evidence,
-                "cases": o.tally.cases,
-                "telling": o.tally.telling,
-                "claims": o.tally.claims,
-                "tightest": None if o.tally.tightest == -math.inf else o.tally.tightest,
-                "verdict": o.verdict,
-                "expected": o.expected,
-                "as_expected": o.is_as_expected,
-                "claim": str(o.claim) if o.claim else None,
-                "case": _case_json(o.case) if o.case is not None else None,
-                "note": o.note,
-            }
-            for o in outcomes
-        ],
-    }

@@ -1,12 +1,13 @@
 """An implementation under audit: any object with some of the functions of :class:`Implementation`.
 
-Nothing to subclass and nothing to register: "package.module" or "package.module:attribute" names it. What it lacks is reported
-as not provided.
+Nothing to subclass and nothing to register: "package.module" or "package.module:attribute" names it, and "exec:COMMAND" a
+program in any language that speaks the protocol of :mod:`proofs_checks.foreign`. What it lacks is reported as not provided.
 """
 
 from __future__ import annotations
 
 import importlib
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -90,13 +91,15 @@ class Target:
 
 
 def load_target(name: str, edition: Edition = REPAIRED, rounding: Fraction | None = None) -> Target:
-    """The target called "package.module" or "package.module:attribute".
+    """The target called "package.module", "package.module:attribute" or "exec:COMMAND".
 
     Raises
     ------
     ValueError
-        If there is no such module or attribute.
+        If there is no such module or attribute, or the program does not answer.
     """
+    if name.startswith("exec:"):
+        return _foreign(name, edition, rounding)
     module_name, _, attribute = name.partition(":")
     try:
         implementation: Any = importlib.import_module(module_name)
@@ -107,6 +110,16 @@ def load_target(name: str, edition: Edition = REPAIRED, rounding: Fraction | Non
     stated = Fraction(getattr(implementation, "ROUNDING", 0)) if rounding is None else rounding
     most_rows = int(getattr(implementation, "MOST_ROWS", 1 << 20))
     return Target(name, implementation, edition, stated, most_rows)
+
+
+def _foreign(name: str, edition: Edition, rounding: Fraction | None) -> Target:
+    from proofs_checks.foreign import ForeignError, ForeignTarget  # noqa: PLC0415 - that room makes targets of this one
+
+    try:
+        program = ForeignTarget(shlex.split(name.removeprefix("exec:")))
+    except ForeignError as error:
+        raise ValueError(f"no target {name!r}: {error}") from error
+    return Target(name, program, edition, program.ROUNDING if rounding is None else rounding, program.MOST_ROWS)
 
 
 def levels_of(result: Any, levels: int) -> tuple[frozenset[int], ...]:
