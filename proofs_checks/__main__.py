@@ -7,6 +7,7 @@ Exit status: 0 everything was as it should be, 1 something was refuted (or an ex
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 import traceback
@@ -310,7 +311,8 @@ def new_adapter_command(name: Annotated[str, typer.Argument(help="What the targe
             file.write(source)
     except (ValueError, FileExistsError) as error:
         _usage(str(error))
-    print(f"wrote {path}; try it with: bhs23-audit run 'exec:{sys.executable} {path}'")
+    program = "exec:" + shlex.join([sys.executable, str(path)])
+    print(f"wrote {path}; try it with: bhs23-audit run {shlex.quote(program)}")
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -221,7 +222,7 @@ def test_the_audit_reports_a_bad_adapter_and_goes_on(body: str, program: Callabl
 def test_a_new_adapter_runs_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(new_adapter("mine"), encoding="utf-8")
-    target = foreign_target(f"{sys.executable} {path}")
+    target = foreign_target(shlex.join([sys.executable, str(path)]))
     implementation: Any = target.implementation
     try:
         assert implementation.version == "mine 0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +49,7 @@ CHECK = ("--check", "largest_good_subset_contains_every_good_one")
 def test_a_new_adapter_is_written_and_audited(run: Run) -> None:
     status, text = run("new-adapter", "mine")
     assert (status, "mine.py" in text) == (0, True)
-    status, text = run("run", f"exec:{sys.executable} mine.py", *CHECK)
+    status, text = run("run", f"exec:{shlex.quote(sys.executable)} mine.py", *CHECK)
     assert (status, "1 held" in text) == (0, True), text
     assert run("new-adapter", "mine")[0] == 2  # nothing is overwritten
     assert run("new-adapter", "no name")[0] == 2
@@ -58,7 +59,7 @@ def test_what_an_adapter_gets_wrong_is_saved_and_replayed(run: Run) -> None:
     run("new-adapter", "mine")
     source = Path("mine.py").read_text(encoding="utf-8")
     Path("mine.py").write_text(source.replace("sigma) > lam", "sigma) >= lam"), encoding="utf-8")
-    assert run("run", f"exec:{sys.executable} mine.py", *CHECK)[0] == 1
+    assert run("run", f"exec:{shlex.quote(sys.executable)} mine.py", *CHECK)[0] == 1
     (saved,) = Path("bhs23-counterexamples").iterdir()
     assert run("replay", str(saved))[0] == 1
 
