@@ -2,6 +2,10 @@
 
 Numbers are exact: strings "p" or "p/q". Rows are run-length encoded, ``[[count, ["p/q", ...]], ...]`` in order, and sets of
 row indices are lists of half-open ranges ``[start, stop]``. Each entry names the fault that it is there to catch.
+
+The test vectors for other people are in ``shipped``, one file for each group: rooms ``families`` (where the inputs come from),
+``groups`` (what is asked of a target), ``answers`` (the right ones, and how they are compared), ``encoding``, ``shipped``,
+``check`` and ``command``.
 """
 
 from __future__ import annotations
