@@ -8,13 +8,14 @@ and releases are float64. This is what one runs on data::
     private_mean(x, epsilon=1, delta="1e-6", lambda_0=20).mean      # d numbers, or None for FAIL
 
 Rooms: ``rows`` (the door), ``grams`` (sums by blocks), ``certified`` (filter), ``exact`` (integers), ``covariance``, ``mean``
-and its ``screen``, ``ptr``, ``sampling``, ``private``, ``bench`` (``python -m fastimpl.bench``).
+and its ``screen``, ``moments``, ``ptr``, ``sampling``, ``private``, ``bench`` (``python -m fastimpl.bench``).
 """
 
 from fractions import Fraction
 
 from fastimpl.covariance import largest_good_subset, stable_covariance, stable_second_moment
 from fastimpl.mean import largest_core, stable_mean
+from fastimpl.moments import stable_moments
 from fastimpl.private import (
     private_covariance,
     private_covariance_given,
@@ -34,6 +35,7 @@ from fastimpl.sampling import (
 from refimpl.parameters import (
     PRINTED,
     REPAIRED,
+    SHARP,
     CovarianceParameters,
     Edition,
     GaussianParameters,
@@ -42,11 +44,13 @@ from refimpl.parameters import (
     PrintedEditionWarning,
     covariance_parameters,
     failure_reason,
+    gaussian_lambda_0,
     gaussian_parameters,
     lambda_ell,
     largest_lambda_0,
     mean_parameters,
     passes_gates,
+    plan_verification,
 )
 from refimpl.results import (
     CovarianceCoins,
@@ -57,6 +61,7 @@ from refimpl.results import (
     PrivateMeanResult,
     StableCovarianceResult,
     StableMeanResult,
+    StableMomentsResult,
     TestCoin,
 )
 
@@ -67,6 +72,7 @@ __all__ = [
     "PRINTED",
     "REPAIRED",
     "ROUNDING",
+    "SHARP",
     "CovarianceCoins",
     "CovarianceParameters",
     "Edition",
@@ -81,12 +87,14 @@ __all__ = [
     "PrivateMeanResult",
     "StableCovarianceResult",
     "StableMeanResult",
+    "StableMomentsResult",
     "TestCoin",
     "covariance_parameters",
     "draw_covariance_coins",
     "draw_gaussian_coins",
     "draw_mean_coins",
     "failure_reason",
+    "gaussian_lambda_0",
     "gaussian_parameters",
     "gaussian_release",
     "lambda_ell",
@@ -95,6 +103,7 @@ __all__ = [
     "largest_lambda_0",
     "mean_parameters",
     "passes_gates",
+    "plan_verification",
     "private_covariance",
     "private_covariance_given",
     "private_gaussian",
@@ -105,6 +114,7 @@ __all__ = [
     "ptr_pass_probability_at_growth",
     "stable_covariance",
     "stable_mean",
+    "stable_moments",
     "stable_second_moment",
     "wishart_release",
 ]

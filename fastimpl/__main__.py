@@ -26,18 +26,22 @@ from typer.main import get_command
 from fastimpl import private_covariance, private_gaussian, private_mean
 from fastimpl.table import TableError, read_table
 from refimpl.parameters import (
+    DEFAULT_EDITION,
     EDITIONS,
     CovarianceParameters,
     Edition,
     GaussianParameters,
     MeanParameters,
     PrintedEditionWarning,
+    check_request,
+    chosen_lambda_0,
     covariance_parameters,
     failure_reason,
     gaussian_parameters,
     largest_lambda_0,
     mean_parameters,
     passes_gates,
+    plan_verification,
 )
 
 __all__ = ["main"]
@@ -54,6 +58,9 @@ error; 2 for bad input, with one line on stderr.
 The guarantee holds for tables of finite numbers with a public number of rows, in which one row may be replaced
 by another. A file outside that domain (text, missing values, NaN) gets an error, and the error tells that it is
 outside. Numbers given as 1e-6 or 1/3 are taken exactly.
+
+Editions: repaired (the paper, repaired), sharp (this project's own algorithm: a fraction of the rows and of the noise;
+its plan takes some seconds), printed (the letter of the paper, not private).
 """
 
 app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=False, rich_markup_mode=None)
@@ -63,20 +70,26 @@ class EditionName(StrEnum):
     """The editions by the names that the command line takes."""
 
     REPAIRED = "repaired"
+    SHARP = "sharp"
     PRINTED = "printed"
 
+
+DEFAULT = EditionName[DEFAULT_EDITION.name]
 
 File = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="CSV (a header is detected) or .npy, a row a person.", show_default=False),
 ]
-Epsilon = Annotated[str, typer.Option("--epsilon", help="Privacy parameter, in (0, 1].", show_default=False)]
+Epsilon = Annotated[
+    str, typer.Option("--epsilon", help="Privacy parameter, in (0, 1]; sharp: any above 0.", show_default=False)
+]
 Delta = Annotated[str, typer.Option("--delta", help="Privacy parameter, in (0, 1), such as 1e-6.", show_default=False)]
 LambdaZero = Annotated[
     str,
     typer.Option(
         "--lambda-0",
-        help="Outlier threshold of squared Mahalanobis norms: well above d, chosen without looking at the data.",
+        help="Outlier threshold of squared Mahalanobis norms: well above d, chosen without looking at the data. "
+        "gaussian (sharp only) chooses it by n and d for Gaussian rows; gaussian:0.001 sets its failure probability.",
         show_default=False,
     ),
 ]
@@ -94,6 +107,19 @@ Choice = Annotated[
         "--edition",
         case_sensitive=False,
         help="printed is the letter of the paper, and NOT private: for study only.",
+    ),
+]
+Compared = Annotated[
+    EditionName | None,
+    typer.Option("--edition", case_sensitive=False, help="Show this edition only.", show_default=False),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Also draw noise and least n of the editions (needs matplotlib, takes a minute).",
+        show_default=False,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
@@ -140,7 +166,7 @@ def _command(task: Task) -> Callable[..., None]:
         delta: Delta,
         lambda_0: LambdaZero,
         columns: Columns = None,
-        edition: Choice = EditionName.REPAIRED,
+        edition: Choice = DEFAULT,
         as_json: AsJson = False,
     ) -> None:
         _run(task, file, columns, _request(epsilon, delta, lambda_0, edition), as_json=as_json)
@@ -160,19 +186,31 @@ def plan(
     epsilon: Epsilon,
     delta: Delta,
     lambda_0: LambdaZero,
-    edition: Choice = EditionName.REPAIRED,
+    edition: Compared = None,
+    plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what n rows in d columns can give, from these public numbers alone: no file is read."""
-    request = _request(epsilon, delta, lambda_0, edition)
-    plans = {task.name: _plan_of(task, n, d, request) for task in (MEAN, COVARIANCE)}
-    notes = _notes(d, request)
-    report = {"command": "plan", "n": n, "d": d, **_echo(request), **plans, "warnings": notes}
+    """Show what n rows in d columns can give in each edition, from these public numbers alone: no file is read.
+
+    Errors are root mean squares in Mahalanobis norm (of the covariance: Frobenius), those of the noise beside that
+    of the estimate of n Gaussian rows without privacy. The verdict on a plan of sharp is the largest delta that its
+    inequalities need, over the delta asked for: a plan with more than 1 is refused.
+    """
+    lam, assumption = _public(lambda: chosen_lambda_0(lambda_0, n, d))
+    number = lambda_0 if assumption is None else str(lam)
+    names = list(EditionName) if edition is None else [edition]
+    requests = {name.name: _request(epsilon, delta, number, name) for name in names}
+    plans = _plans(n, d, requests)
+    notes = list(dict.fromkeys(note for request in requests.values() for note in _notes(d, request)))
+    echo = {name: value for name, value in _echo(next(iter(requests.values()))).items() if name != "edition"}
+    report = {"command": "plan", "n": n, "d": d, **echo, "assumption": assumption, "editions": plans, "warnings": notes}
     _show_warnings(notes)
+    if plot is not None:
+        _plot(plot, n, d, requests)
     if as_json:
         print(json.dumps(report))
     else:
-        _print_plan(plans)
+        _print_plans(report)
 
 
 def _request(epsilon: str, delta: str, lambda_0: str, edition: EditionName) -> Request:
@@ -180,19 +218,21 @@ def _request(epsilon: str, delta: str, lambda_0: str, edition: EditionName) -> R
 
 
 def _run(task: Task, file: Path, columns: str | None, request: Request, *, as_json: bool) -> None:
-    _public(lambda: mean_parameters(0, 1, **request))  # a wrong parameter is told before a large file is read
+    _public(lambda: check_request(**request))  # a wrong parameter is told before a large file is read
     try:
         table = read_table(file, columns)
     except TableError as error:
         _stop(f"FILE {file}: {error}")
     n, d = table.rows.shape
-    public = {"command": task.name, "n": n, "d": d, "columns": list(table.columns), **_echo(request)}
     parameters = _public(lambda: task.parameters(n, d, **request))
+    if parameters.assumption is not None:
+        request = request | {"lambda_0": str(parameters.lambda_0)}
+    public = {"command": task.name, "n": n, "d": d, "columns": list(table.columns), **_echo(request)}
     public |= {"parameters": _numbers(parameters), "warnings": _notes(d, request)}
     _show_warnings(public["warnings"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrintedEditionWarning)  # said already, in one line
-        released = task.release(table.rows, **request)
+        released = task.release(table.rows, parameters=parameters)
     report = public | _outcome(task, parameters, released)
     if as_json:
         print(json.dumps(report))
@@ -217,27 +257,89 @@ def _numbers(parameters: Parameters) -> dict[str, Any]:
     """Return the public numbers that an algorithm derives, ready for JSON."""
     if isinstance(parameters, GaussianParameters):
         return {"mean": _numbers(parameters.mean), "covariance": _numbers(parameters.covariance)}
-    shared = {"k": parameters.k, "least_n": parameters.least_n}
-    if isinstance(parameters, MeanParameters):
-        return shared | {
-            "reference_size": parameters.reference_size,
-            "noise_scale": float(parameters.noise_scale),
-        }
-    return shared | {"samples": parameters.samples}
+    p = parameters
+    shared: dict[str, Any] = {"k": p.k, "least_n": p.least_n}
+    if p.edition.test_law == "table":
+        shared |= {"window": p.window, "assumption": p.assumption}
+    if isinstance(p, MeanParameters):
+        references = {} if p.edition.test_law == "table" else {"reference_size": p.reference_size}
+        return shared | references | {"noise_scale": float(p.noise_scale)}
+    return shared | {"samples": p.samples}
+
+
+# The plan -------------------------------------------------------------------------------------------------------------
+
+
+def _plans(n: int, d: int, requests: dict[str, Request]) -> dict[str, dict[str, Any]]:
+    """Return the plan of each edition. What is out of one edition's range is its reason; out of all, it is an error."""
+    plans: dict[str, dict[str, Any]] = {}
+    errors = {}
+    for name, request in requests.items():
+        try:
+            plans[name] = {task.name: _plan_of(task, n, d, request) for task in (MEAN, COVARIANCE, GAUSSIAN)}
+        except (TypeError, ValueError) as error:
+            errors[name] = str(error)
+            plans[name] = {task.name: {"reason": str(error)} for task in (MEAN, COVARIANCE, GAUSSIAN)}
+    if len(errors) == len(requests):
+        _stop(errors.get(DEFAULT.name) or next(iter(errors.values())))
+    return plans
 
 
 def _plan_of(task: Task, n: int, d: int, request: Request) -> dict[str, Any]:
-    parameters = _public(lambda: task.parameters(n, d, **request))
-    privacy = {name: value for name, value in request.items() if name != "lambda_0"}
-    numbers = _numbers(parameters)
+    parameters = task.parameters(n, d, **request)
+    numbers = _flat(parameters) | {"verification": _verdict(parameters)}
     if not passes_gates(parameters):  # nothing would be released, so there is no noise and there are no draws
         numbers |= {name: None for name in ("noise_scale", "samples") if name in numbers}
-    largest = largest_lambda_0(n, **privacy, task=task.name)
-    return {
-        "reason": failure_reason(parameters),
-        **numbers,
-        "largest_lambda_0": _rounded_down(largest) if largest >= 1 else None,
-    }
+    numbers |= _errors(numbers, n, d)
+    if task is not GAUSSIAN:
+        privacy = {name: value for name, value in request.items() if name != "lambda_0"}
+        largest = largest_lambda_0(n, **privacy, task=task.name)
+        numbers |= {"largest_lambda_0": _rounded_down(largest) if largest >= 1 else None}
+    return {"reason": failure_reason(parameters), **numbers}
+
+
+def _flat(parameters: Parameters) -> dict[str, Any]:
+    """Return the numbers of both halves of the learner as one: k only where they share it, the larger least n."""
+    numbers = _numbers(parameters)
+    if not isinstance(parameters, GaussianParameters):
+        return numbers
+    mean: dict[str, Any] = numbers["mean"]
+    covariance: dict[str, Any] = numbers["covariance"]
+    least = max(mean["least_n"], covariance["least_n"])
+    return covariance | mean | {"least_n": least, "k": max(mean["k"], covariance["k"])}
+
+
+def _verdict(parameters: Parameters) -> dict[str, Any] | None:
+    """Return what the verification of a plan found, or None where there is no plan to be verified."""
+    if parameters.edition.test_law != "table":
+        return None
+    found = plan_verification(parameters)
+    return None if found is None else {"holds": found.holds, "worst_ratio": found.worst_ratio}
+
+
+def _errors(numbers: dict[str, Any], n: int, d: int) -> dict[str, float | None]:
+    """Return the errors of the noise and of sampling: E|cz|^2 = c^2 d and d/n; E|W/N - I|_F^2 = d(d+1)/N and d(d+1)/n."""
+    found: dict[str, float | None] = {}
+    rows = max(n, 1)
+    if "noise_scale" in numbers:
+        c = numbers["noise_scale"]
+        found |= {"mean_error": None if c is None else c * math.sqrt(d), "mean_sampling_error": math.sqrt(d / rows)}
+    if "samples" in numbers:
+        draws, square = numbers["samples"], d * (d + 1)
+        found["covariance_error"] = math.sqrt(square / draws) if draws else None
+        found["covariance_sampling_error"] = math.sqrt(square / rows)
+    return found
+
+
+def _plot(file: Path, n: int, d: int, requests: dict[str, Request]) -> None:
+    try:
+        from fastimpl.picture import draw  # noqa: PLC0415 - matplotlib is an extra, and slow to import
+    except ImportError:
+        _stop("--plot needs matplotlib: install bhs23[report]")
+    try:
+        draw(file, n, d, requests)
+    except (OSError, ValueError) as error:
+        _stop(f"--plot {file}: {error}")
 
 
 def _rounded_down(value: Fraction) -> str:
@@ -252,8 +354,9 @@ def _notes(d: int, request: Request) -> list[str]:
     notes = []
     if edition.test_law == "printed":
         notes.append("the PRINTED edition is not differentially private: for study, never for data")
-    if Fraction(request["lambda_0"]) < d:
-        notes.append(f"lambda_0 = {request['lambda_0']} is below d = {d}: hardly any data can pass the test")
+    least, shown = (d + 1, f"d + 1 = {d + 1}") if edition.test_law == "table" else (d, f"d = {d}")
+    if Fraction(request["lambda_0"]) < least:
+        notes.append(f"lambda_0 = {request['lambda_0']} is below {shown}: hardly any data can pass the test")
     return notes
 
 
@@ -275,27 +378,67 @@ def _digits(value: float | list[float]) -> str:
     return "  ".join(f"{number!r:>22}" for number in value) if isinstance(value, list) else repr(value)
 
 
-def _print_plan(plans: dict[str, dict[str, Any]]) -> None:
+ROWS = (
+    ("k, the score that always fails", "k"),
+    ("W, levels that are averaged", "window"),
+    ("|R|, reference points", "reference_size"),
+    ("least n at this lambda_0", "least_n"),
+    ("largest lambda_0 at this n", "largest_lambda_0"),
+    ("c, noise in standard deviations", "noise_scale"),
+    ("error of the mean by noise", "mean_error"),
+    ("  by sampling", "mean_sampling_error"),
+    ("N, Gaussian draws", "samples"),
+    ("error of the covariance by noise", "covariance_error"),
+    ("  by sampling", "covariance_sampling_error"),
+    ("verification of the plan", "verification"),
+)
+
+
+def _print_plans(report: dict[str, Any]) -> None:
+    """Print one edition as a table of three tasks, and several as a table for each task."""
+    if report["assumption"] is not None:
+        print(f"lambda_0 = {_shortest(report['lambda_0'])}, assuming that {report['assumption']}")
+    plans, tasks = report["editions"], (MEAN, COVARIANCE, GAUSSIAN)
+    if len(plans) == 1:
+        (edition,) = plans
+        _print_table(edition, {task.name: plans[edition][task.name] for task in tasks})
+        for task in tasks:
+            print(f"{task.name}: {_says(edition, plans[edition][task.name])}")
+        return
+    for task in tasks:
+        _print_table(task.name, {edition: plans[edition][task.name] for edition in plans})
+        for edition in plans:
+            print(f"{task.name}, {edition}: {_says(edition, plans[edition][task.name])}")
+
+
+def _print_table(title: str, columns: dict[str, dict[str, Any]]) -> None:
     table = TextTable(box=box.SIMPLE)
-    table.add_column("")
-    for name in plans:
+    table.add_column(title, no_wrap=True)
+    for name in columns:
         table.add_column(name, justify="right")
-    for label, key in (
-        ("k, the score that always fails", "k"),
-        ("|R|, reference points", "reference_size"),
-        ("N, Gaussian draws", "samples"),
-        ("least n at this lambda_0", "least_n"),
-        ("c, noise in standard deviations", "noise_scale"),
-        ("largest lambda_0 at this n", "largest_lambda_0"),
-    ):
-        table.add_row(label, *(_cell(numbers, key) for numbers in plans.values()))
-    Console(highlight=False, width=None if sys.stdout.isatty() else 100).print(table)
-    for name, numbers in plans.items():
-        print(f"{name}: {'always FAIL: ' + numbers['reason'] if numbers['reason'] else 'can be released'}")
+    for label, key in ROWS:
+        cells = [_cell(numbers, key) for numbers in columns.values()]
+        if any(cells):
+            table.add_row(label, *cells)
+    Console(highlight=False, width=None if sys.stdout.isatty() else 110).print(table)
+
+
+def _says(edition: str, numbers: dict[str, Any]) -> str:
+    if numbers["reason"]:
+        return f"always FAIL: {numbers['reason']}"
+    return "can be released, but not privately" if edition == "PRINTED" else "can be released"
+
+
+def _shortest(number: str) -> str:
+    return f"{float(Fraction(number)):.10g}"
 
 
 def _cell(numbers: dict[str, Any], key: str) -> str:
     value = numbers.get(key, "")
+    if key == "verification" and isinstance(value, dict):
+        return f"{'holds' if value['holds'] else 'REFUSED'} ({value['worst_ratio']:.9f})"
+    if key == "verification":
+        value = ""
     return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -14,21 +14,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
+from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from fastimpl.exact import QuadraticForm, root_ratio_pair
+from fastimpl.exact import QuadraticForm, inverse_root
 from fastimpl.grams import SCALE, BlockGrams, blocks, column_shift
+from fastimpl.limits import Ratio, Thresholds, enclose, thresholds
 from fastimpl.rows import READ_ROWS, Floats, Indices, Sparse, Vectors
+from fastimpl.threads import spread, thread_count
 
 __all__ = [
     "Bounds",
@@ -46,6 +49,7 @@ __all__ = [
     "removal_bounds",
     "surely_above",
     "thresholds",
+    "transfer",
     "whiten",
 ]
 
@@ -62,6 +66,7 @@ _UNDERFLOW = 2.0**-480  # norms may be off by this much through underflow of squ
 # Audit ----------------------------------------------------------------------------------------------------------------
 
 _tally: ContextVar[Counter[str] | None] = ContextVar("tally", default=None)
+_tally_lock = Lock()
 
 
 @contextmanager
@@ -83,7 +88,8 @@ def note(stage: str, count: int) -> None:
     """Tell a running audit, if there is one, that a stage decided ``count`` comparisons."""
     tally = _tally.get()
     if tally is not None and count:
-        tally[stage] += count
+        with _tally_lock:
+            tally[stage] += count
 
 
 # Enclosures -----------------------------------------------------------------------------------------------------------
@@ -94,37 +100,6 @@ class Bounds(NamedTuple):
 
     lower: Floats
     upper: Floats
-
-
-class Ratio(NamedTuple):
-    """A rational number, perhaps not in lowest terms; the denominator is positive."""
-
-    numerator: int
-    denominator: int
-
-
-class Thresholds(NamedTuple):
-    """Exact nondecreasing thresholds and float64 numbers just below (or at) and just above (or at) them."""
-
-    exact: tuple[Ratio, ...]
-    below: Floats
-    above: Floats
-
-
-def enclose(numerator: int, denominator: int) -> tuple[float, float]:
-    """Float64 numbers on both sides of a nonnegative rational: int/int is correctly rounded, so neighbours enclose it."""
-    try:
-        nearest = numerator / denominator
-    except OverflowError:
-        nearest = math.inf
-    return max(0.0, math.nextafter(nearest, -math.inf)), math.nextafter(nearest, math.inf)
-
-
-def thresholds(exact: Sequence[Fraction], factor: Fraction) -> Thresholds:
-    """Exact thresholds, times a positive factor, with their float enclosures. Not reduced: that would take most of the time."""
-    ratios = [Ratio(v.numerator * factor.numerator, v.denominator * factor.denominator) for v in exact]
-    sides = np.array([enclose(*ratio) for ratio in ratios], dtype=np.float64)
-    return Thresholds(tuple(ratios), sides[:, 0].copy(), sides[:, 1].copy())
 
 
 # Bounds ---------------------------------------------------------------------------------------------------------------
@@ -308,14 +283,19 @@ def _refined_whitening(grams: BlockGrams, counts: Sparse, gram: Floats) -> White
 
 
 def _white_gram(grams: BlockGrams, counts: Sparse, w: Floats) -> Floats:
-    total = np.zeros_like(w)
-    weights = counts.dense()
-    for block in blocks(counts.size, grams.step):
-        rows, c = grams.read(block), weights[block]
-        rows[c == 0] = 0.0
-        z = rows @ w.T
-        total += z.T @ (z * c[:, None])
-    return total
+    weights, steps, transposed = counts.dense(), blocks(counts.size, grams.step), np.ascontiguousarray(w.T)
+
+    def work(part: range) -> Floats:
+        total, buffer = np.zeros_like(w), np.empty((grams.step, len(w)))
+        for block in steps[part.start : part.stop]:
+            rows, c = grams.read(block, buffer), weights[block]
+            if not c.all():
+                rows[c == 0] = 0.0
+            z = rows @ transposed
+            total += z.T @ z if (c == c[0]).all() and c[0] == 1 else z.T @ (z * c[:, None])
+        return total
+
+    return np.asarray(sum(spread(work, len(steps), thread_count(counts.size * len(w)))))
 
 
 def _inverse_cholesky(gram: Floats, size: Floats, *, shift: bool = False) -> Floats | None:
@@ -336,21 +316,17 @@ def exact_whitening(form: QuadraticForm) -> Whitening:
     """The whitening factor of an exact positive definite G, rounded entry by entry: epsilon is zero.
 
     *Statement.* With G = L D^-1 L^T and B = D L^-1 (integers), W* = D^(-1/2) B satisfies W* G W*^T = I exactly. Each entry
-    B_jl/sqrt(D_j) is computed from an integer square root of at least 64 bits and rounded once, so it is off by at most
-    2u relatively; an entry below 2^-900 may be off by 2^-1074 <= 2^-104 2^-900, so ``magnitude`` is kept at 2^-900 there. An
-    entry that overflows is infinite, and then so are the bounds that use it. What the rounding left is kept as ``rest``,
-    to 2^-104 of the entry, and used where W alone would say little.
+    B_jl/sqrt(D_j) is computed from an integer square root of at least 64 bits (or, in many dimensions, enclosed by a ball as
+    small as that: Arb, Johansson 2017) and rounded once, so it is off by at most 2u relatively; an entry below 2^-900 may be
+    off by 2^-1074 <= 2^-104 2^-900, so ``magnitude`` is kept at 2^-900 there. An entry that overflows is infinite, and then
+    so are the bounds that use it. What the rounding left is kept as ``rest``, to 2^-104 of the entry, and used where W alone
+    would say little.
     """
-    d, factor = form.width, form.factor
+    d = form.width
     sizes = [_log2_root(int(form.matrix[j, j])) + int(form.unit[j]) - form.exponent // 2 for j in range(d)]
     shift = np.array([SCALE - size for size in sizes], dtype=np.int64)
-    w, rest, magnitude = np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
-    for j in range(d):
-        for ell in range(j + 1):
-            if factor.b[j][ell]:
-                power = form.exponent // 2 - int(form.unit[ell] + shift[ell])
-                w[j, ell], rest[j, ell] = root_ratio_pair(factor.b[j][ell], factor.diagonal[j], power)
-                magnitude[j, ell] = max(abs(w[j, ell]), 2.0**-900)
+    w, rest = inverse_root(form, shift)
+    magnitude = np.tril(np.maximum(np.abs(w), 2.0**-900))
     size = np.full(d, 2.0 ** (SCALE + 1))  # (S G S)_jj < 2^(2 SCALE + 1)
     plain = Whitening(w, magnitude, shift, size, 0.0, 3)
     return plain if plain.relative <= _SHARP else replace(plain, rest=rest)
@@ -476,10 +452,7 @@ class Lengths:
         self.factor = 2.0 ** (-2 * self.power)
         self._matrix = np.ldexp(whitening.transposed, self.power).astype(kind)
         self._ones = np.ones(d, dtype=kind)
-        self._buffer = np.empty((READ_ROWS, d))
-        self._narrow = np.empty((READ_ROWS if self.single else 0, d), dtype=np.float32)
-        self._squares = np.empty((READ_ROWS, d), dtype=kind)
-        self._z = np.empty((READ_ROWS, d), dtype=kind)
+        self.make_room()
         self.relative = whitening.relative
         if self.single:
             self.relative = 1.01 * (whitening.relative * (1 + 2.0**29)) + d * 2.0**-48
@@ -489,6 +462,20 @@ class Lengths:
         self.shrink = (1 - slack) / (1 + self.relative) ** 2 if known else 0.0
         self.grow = (1 + slack) / (1 - self.relative) ** 2 if known else math.inf
         self._tiny = 2.0**-18 * self.factor if self.single else 2.0**-900 + (2.0**30 * whitening.underflow) ** 2
+
+    def make_room(self) -> None:
+        """Take room for a block of vectors."""
+        d, kind = self._reader.width, self._matrix.dtype
+        self._buffer = np.empty((READ_ROWS, d))
+        self._narrow = np.empty((READ_ROWS if self.single else 0, d), dtype=np.float32)
+        self._squares = np.empty((READ_ROWS, d), dtype=kind)
+        self._z = np.empty((READ_ROWS, d), dtype=kind)
+
+    def split(self) -> Lengths:
+        """The same, with room of its own: what one thread works with."""
+        other = copy(self)
+        other.make_room()
+        return other
 
     @property
     def unscaled(self) -> bool:
@@ -505,6 +492,8 @@ class Lengths:
 
     def bar(self, limit: float) -> float:
         """A number such that |W* S v|^2 <= limit for every vector for which :meth:`of` gives at most that."""
+        if math.isinf(self.grow):
+            return -1.0  # of no vector is anything known: not even where all that was computed is 0
         return (limit * (1 - 2.0**-40) - self._tiny) / self.grow / self.factor
 
     def enclosed(self, q: NDArray[Any]) -> tuple[Floats, Floats]:
@@ -535,15 +524,56 @@ class Lengths:
 def above_line(reader: Reader, whitening: Whitening, line: float) -> tuple[Indices, Floats]:
     """The vectors whose forms are not surely at most ``line``, and upper bounds on their forms."""
     lengths = Lengths(reader, whitening, limit=line)
-    found, forms = [np.empty(0, dtype=np.int64)], [np.empty(0)]
-    bar = lengths.bar(line * (1 - whitening.epsilon))
-    for block in blocks(len(reader)):
-        q = lengths.of(block)
-        if not q.max() <= bar:  # NaN included
-            where = np.flatnonzero(~(q <= bar))
-            found.append(where + block.start)
-            forms.append(lengths.enclosed(q[where])[1] ** 2 / (1 - whitening.epsilon) * (1 + 2.0**-40))
-    return np.concatenate(found), np.concatenate(forms)
+    bar, parts = lengths.bar(line * (1 - whitening.epsilon)), blocks(len(reader))
+
+    def work(part: range) -> list[tuple[Indices, Floats]]:
+        own, found = lengths.split(), []
+        for block in parts[part.start : part.stop]:
+            q = own.of(block)
+            if not q.max() <= bar:  # NaN included
+                where = np.flatnonzero(~(q <= bar))
+                forms = own.enclosed(q[where])[1] ** 2 / (1 - whitening.epsilon) * (1 + 2.0**-40)
+                found.append((where + block.start, forms))
+        return found
+
+    found = [pair for part in spread(work, len(parts), thread_count(len(reader) * reader.width)) for pair in part]
+    index = np.concatenate([np.empty(0, dtype=np.int64), *(where for where, _ in found)])
+    return index, np.concatenate([np.empty(0), *(forms for _, forms in found)])
+
+
+def transfer(whitening: Whitening, matrix: Floats, squares: Floats) -> Floats:
+    """Upper bounds on v^T G^-1 v from squared lengths of fl(B S v) that another matrix B gave; B has been inverted in floats.
+
+    *Statement.* Let C be any matrix, here fl(W fl(B^-1)), and E = W* - C B. Then W* S v = C B S v + E S v. With
+    |S v|_l <= g_l f^(1/2), f = v^T G^-1 v, and |fl(B S v) - B S v| <= (d + 8) u | |B| g | f^(1/2) =: eta f^(1/2) (both as in
+    :class:`Whitening`), (1 - epsilon)^(1/2) f^(1/2) <= |W* S v| <= |C| (q^(1/2) + eta f^(1/2)) + | |E| g | f^(1/2), where q
+    is the computed square up to gamma_{d+2}. So f^(1/2) <= |C| q^(1/2)/((1 - epsilon)^(1/2) - |C| eta - | |E| g |), infinite
+    if the denominator is not positive. |E| <= |fl(W - C B)| + (2 d u)(|C||B| + |W|) + units u magnitude, and |C|^2 <= s +
+    |fl(C C^T) - s I|_F + 2 d u |C|_F^2 for any s. Underflow: as in :func:`norm_bounds`, times |C|, with room to spare.
+    """
+    d, w = len(matrix), whitening.matrix
+    if whitening.rest is not None:
+        return np.full(len(squares), np.inf)
+    try:
+        c = w @ np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return np.full(len(squares), np.inf)
+    rounding = gram_error(0, d)
+    size = float(np.sum(c * c))
+    norm = math.sqrt(size / d + float(np.linalg.norm(c @ c.T - size / d * np.eye(d))) + rounding * size) * (
+        1 + _ROUNDING
+    )
+    rest = np.abs(w - c @ matrix) + rounding * (np.abs(c) @ np.abs(matrix) + np.abs(w))
+    rest += whitening.units * UNIT_ROUNDOFF * whitening.magnitude
+    lost = float(np.linalg.norm(rest @ whitening.size)) * 1.01
+    lost += norm * vector_error(d, 0) * float(np.linalg.norm(np.abs(matrix) @ whitening.size))
+    room = math.sqrt(1 - whitening.epsilon) * (1 - _ROUNDING) - lost
+    if not room > 0.5:  # NaN included
+        return np.full(len(squares), np.inf)
+    factor = norm**2 / room**2 * (1 + length_error(d, UNIT_ROUNDOFF)) * (1 + _ROUNDING)
+    tiny = (whitening.underflow + _UNDERFLOW) * (1 + float(np.abs(matrix).max()))
+    bound = (np.sqrt(squares * factor) + 4 * norm * tiny) ** 2 * (1 + _ROUNDING)
+    return np.asarray(np.where(np.isfinite(bound), bound, np.inf))
 
 
 def surely_above(z: Floats, error: Floats, epsilon: float, limit: float) -> NDArray[np.bool_]:

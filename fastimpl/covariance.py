@@ -17,10 +17,11 @@ from flint import fmpz_mat
 from numpy.typing import NDArray
 
 from fastimpl import certified
-from fastimpl.certified import Bounds, Ratio, Thresholds, Whitening
+from fastimpl.certified import Bounds, Whitening
 from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows
-from fastimpl.grams import BlockGrams, blocks, usual_shift
-from fastimpl.rows import Floats, Indices, Sparse, Vectors, as_rows, distinct, pairs, positive
+from fastimpl.grams import BlockGrams, Watch, blocks, usual_shift
+from fastimpl.limits import Ratio, Thresholds, enclose, outlier_limits, thresholds
+from fastimpl.rows import Floats, Indices, Sparse, Vectors, as_rows, distinct, pairs, positive, require_finite
 from refimpl.parameters import REPAIRED, Edition, Real, as_integer, checked_edition, checked_window
 from refimpl.results import StableCovarianceResult
 
@@ -38,6 +39,9 @@ _LARGEST_BUDGET = 0.25
 _MANY = 256  # candidates that cost next to nothing
 _FEWEST_BLOCKS = 16
 _MOST_SUSPECTS = 4096
+_SAMPLE = 4096
+_SAMPLE_OF_SAMPLE = 512
+_FEW_SEEN = 0.01  # a watch that remembers a larger share of the sample is not worth it
 
 Halt = Callable[[int, int], bool]
 """(rows missing so far, level in work) -> whether nothing that is still owed can change."""
@@ -95,7 +99,8 @@ def stable_second_moment(
     edition
         Owns thresholds, score rule and windows.
     window
-        Length of the weight window, 1 to 9k - 1; None is the paper's k.
+        Length of the weight window, 1 to 9k - 1; None is the paper's k. SHARP has no window of its own: it wants one with
+        m > (k + window - 1) lambda_0.
 
     Returns
     -------
@@ -115,8 +120,9 @@ def stable_second_moment(
     ----------
     Algorithm StableCovariance, Eq. (49), Definition 30.
     """
-    vectors, lam, k = _centred(y), positive("lambda_0", lambda_0), as_integer("k", k, 1)
-    return second_moment_result(vectors, lam, k, checked_edition(edition), checked_window(window, k))
+    vectors, lam, k = _centred(y, finite=False), positive("lambda_0", lambda_0), as_integer("k", k, 1)
+    window = checked_window(window, k, checked_edition(edition), lam, len(vectors))
+    return second_moment_result(vectors, lam, k, edition, window)
 
 
 def stable_covariance(x: object, lambda_0: Real, k: int, *, edition: Edition = REPAIRED) -> StableCovarianceResult:
@@ -148,9 +154,11 @@ def stable_covariance(x: object, lambda_0: Real, k: int, *, edition: Edition = R
     ----------
     Algorithm StableCovariance, Lemma 11.
     """
-    rows = as_rows("x", x)
+    rows = as_rows("x", x, finite=False)  # that the pairs are finite shows in their sums
     if len(rows) < 2:
         raise ValueError("x must have at least two rows")
+    if len(rows) % 2:
+        require_finite("x", rows[-1:])
     return paired_result(pairs(rows), positive("lambda_0", lambda_0), as_integer("k", k, 1), checked_edition(edition))
 
 
@@ -159,26 +167,35 @@ def paired_result(
     vectors: Vectors, lambda_0: Fraction, k: int, edition: Edition, *, early: bool = False
 ) -> StableCovarianceResult:
     """:func:`stable_covariance` of given pairs; ``early`` halts as soon as min(score, k) and the counts are settled."""
-    result = second_moment_result(vectors, lambda_0, k, edition, None, early=early)
+    result = second_moment_result(vectors, lambda_0, k, edition, None, early=early, name="x")
     return replace(result, covariance=result.covariance / 2)  # the factor 1/2 that the differences leave out
 
 
 @np.errstate(all="ignore")
 def second_moment_result(
-    vectors: Vectors, lambda_0: Fraction, k: int, edition: Edition, window: int | None, *, early: bool = False
+    vectors: Vectors,
+    lambda_0: Fraction,
+    k: int,
+    edition: Edition,
+    window: int | None,
+    *,
+    early: bool = False,
+    name: str = "y",
 ) -> StableCovarianceResult:
-    """:func:`stable_second_moment` without its checks."""
+    """:func:`stable_second_moment` without its checks, but for rows that are not finite."""
     m = len(vectors)
     levels = range(edition.last_level(k, window) + 1)
-    exact = [edition.outlier_threshold(lambda_0, k, m, ell) for ell in levels]
-    grams = BlockGrams(vectors, usual_shift(vectors))
-    entry = good_subset_levels(vectors, exact, settled(k, edition, window) if early else None, grams)
+    limits = outlier_limits(edition, lambda_0, k, m, levels, Fraction(1, m))
+    grams = watched_grams(vectors, limits)
+    if not grams.finite:
+        require_finite(name, *vectors.parts)
+    entry = good_subset_levels(vectors, limits, settled(k, edition, window) if early else None, grams)
     window_levels = edition.weight_levels(k, window)
-    table = level_counts(np.arange(len(exact) + 1), window_levels)
+    table = level_counts(np.arange(len(levels) + 1), window_levels)
     weights = entry.mapped(table / float(len(window_levels) * m))
     counts = Sparse(m, int(table[entry.usual]), entry.index, table[entry.value])
     covariance = _weighted_second_moment(grams, counts, len(window_levels) * m)
-    return StableCovarianceResult(covariance, score_of(entry, k, edition, window), weights, entry.dense())
+    return StableCovarianceResult(covariance, score_of(entry, k, edition, window), weights, entry.narrow(len(levels)))
 
 
 def score_of(entry: Sparse, k: int, edition: Edition, window: int | None = None) -> int:
@@ -206,8 +223,8 @@ def settled(k: int, edition: Edition, window: int | None = None) -> Halt:
     return halt
 
 
-def _centred(y: object) -> Vectors:
-    rows = as_rows("y", y)
+def _centred(y: object, *, finite: bool = True) -> Vectors:
+    rows = as_rows("y", y, finite=finite)
     if len(rows) < 1:
         raise ValueError("y must have at least one row")
     return Vectors((rows,))
@@ -281,39 +298,43 @@ class _ExactGram:
         numerators, denominator = form.values(integer_rows(self._vectors.take(index[where]), form.unit))
         certified.note("exact", len(where))
         above = [v * threshold.denominator > threshold.numerator * denominator for v in numerators]
-        sides = np.array([certified.enclose(v, denominator) for v in numerators], dtype=np.float64)
+        sides = np.array([enclose(v, denominator) for v in numerators], dtype=np.float64)
         return np.array(above)[kind], Bounds(sides[kind, 0], sides[kind, 1])
 
 
 def good_subset_levels(
-    vectors: Vectors, exact: Sequence[Fraction], halt: Halt | None = None, grams: BlockGrams | None = None
+    vectors: Vectors,
+    exact: Sequence[Fraction] | Thresholds,
+    halt: Halt | None = None,
+    grams: BlockGrams | None = None,
 ) -> Sparse:
-    """For each vector the least level whose largest good subset holds it, or ``len(exact)`` if none does.
+    """For each vector the least level whose largest good subset holds it, or one more than the last level if none does.
 
     Parameters
     ----------
     vectors
         m vectors y_i (up to a common factor, which no norm sees).
     exact
-        Nondecreasing thresholds lambda_ell of the squared norms m y^T (sum_S y y^T)^-1 y.
+        Nondecreasing thresholds lambda_ell of the squared norms m y^T (sum_S y y^T)^-1 y; or lambda_ell/m with their float
+        sides (``limits.outlier_limits``), which is quicker where there are many.
     halt
         If given, asked after every removal whether to stop; levels below are then not looked at.
     grams
         The float64 Gram matrices of the vectors, if they are there already.
     """
     m = len(vectors)
-    limits = certified.thresholds(exact, Fraction(1, m))
+    limits = exact if isinstance(exact, Thresholds) else thresholds(exact, Fraction(1, m))
     state = _Levels(m)
-    floats = grams or BlockGrams(vectors, usual_shift(vectors))
+    floats = grams or watched_grams(vectors, limits)
     integers = _ExactGram(vectors)
-    ell = len(exact) - 1
+    ell = len(limits.exact) - 1
     whitening = _without_suspects(vectors, floats, limits, state)
     while ell >= 0 and state.left and not (halt is not None and state.missing and halt(state.missing, ell)):
         whitening = whitening or _whitening(state, floats, integers)
         if whitening is None:  # singular: every norm is infinite
             state.remove(np.flatnonzero(state.alive), ell + 1)
             break
-        ell = _Descent(vectors, state, limits, whitening, integers).run(ell, halt)
+        ell = _Descent(floats, state, limits, whitening, integers).run(ell, halt)
         whitening = None
     return state.entry()
 
@@ -360,17 +381,7 @@ def _without_suspects(vectors: Vectors, grams: BlockGrams, limits: Thresholds, s
     there (``certified.surely_above``), from coordinates that the suspects do not distort. The largest go first, and the proof
     is repeated for the rest without them.
     """
-    last = len(vectors) * float(limits.above[-1])
-    whitening = None
-    suspects = _suspects(vectors, grams, last)
-    for _ in range(2):
-        if not 0 < suspects.size <= _MOST_SUSPECTS:
-            return None
-        base = Sparse(len(vectors), 1, suspects, np.zeros(len(suspects), dtype=np.int64))
-        whitening = certified.float_whitening(grams, base)
-        if whitening is not None:
-            break
-        suspects = _suspects(vectors, grams, last, everywhere=True)  # some were hidden among others
+    suspects, whitening = _suspects_and_base(vectors, grams, len(vectors) * float(limits.above[-1]))
     if whitening is None:
         return None
     z, error = certified.whiten(vectors.take(suspects), whitening)
@@ -387,6 +398,64 @@ def _without_suspects(vectors: Vectors, grams: BlockGrams, limits: Thresholds, s
     return whitening
 
 
+def _suspects_and_base(vectors: Vectors, grams: BlockGrams, last: float) -> tuple[Indices, Whitening | None]:
+    """Suspects, and a whitening of everybody else if one can be certified."""
+    watched = grams.seen is not None
+    for everywhere in (False,) if watched else (False, True):  # some may be hidden among others
+        suspects = grams.without if watched else _suspects(vectors, grams, last, everywhere=everywhere)
+        if not 0 < suspects.size <= _MOST_SUSPECTS:
+            break
+        base = Sparse(len(vectors), 1, suspects, np.zeros(len(suspects), dtype=np.int64))
+        whitening = certified.float_whitening(grams, base)
+        if whitening is not None:
+            return suspects, whitening
+    return suspects, None
+
+
+def watched_grams(vectors: Vectors, limits: Thresholds) -> BlockGrams:
+    """The Gram matrices, and in the same sweep the vectors that may matter, if they are easily told from the others."""
+    shift = usual_shift(vectors)
+    return BlockGrams(vectors, shift, watch=_watch(vectors, shift, limits))
+
+
+def _watch(vectors: Vectors, shift: Indices, limits: Thresholds) -> Watch | None:
+    """What to look out for: a guess from a trimmed sample, which ``certified.transfer`` has to confirm."""
+    m, d = len(vectors), vectors.width
+    size = max(_SAMPLE, 40 * d * d)
+    line = m * float(limits.below[0]) * (1 - _LARGEST_BUDGET) * (1 - 1.6 * d / math.sqrt(size))
+    if d >= certified.SINGLE_FROM or m < 4 * size or not line > 0:
+        return None
+    rows = _sample(vectors, shift, size)
+    metric = _trimmed_metric(rows)
+    if metric is None:
+        return None
+    forms = np.einsum("ij,ij->i", rows @ metric, rows)
+    forms = forms[np.isfinite(forms) & (forms > 0)]
+    if not forms.size:
+        return None
+    cut = max(2 * m * float(limits.above[-1]), 8 * d) / d
+    typical = float(np.mean(forms[forms <= 1.5 * cut * np.median(forms)]))  # of the norms, which average d in the end
+    bar = line / d * typical
+    if not np.count_nonzero(forms > bar) <= _FEW_SEEN * len(forms):
+        return None
+    try:
+        return Watch(np.asarray(np.linalg.cholesky(metric).T, dtype=np.float64), bar, cut * typical)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _remembered(grams: BlockGrams, whitening: Whitening, line: float) -> tuple[Indices, Floats] | None:
+    """As ``certified.above_line``, from what the watch saw; None if it did not see everything above the line."""
+    if grams.seen is None or grams.watch is None or not np.array_equal(grams.shift, whitening.shift):
+        return None
+    if not float(certified.transfer(whitening, grams.watch.matrix, np.array([grams.watch.bar]))[0]) <= line:
+        return None
+    z, error = certified.whiten(grams.vectors.take(grams.seen), whitening)
+    forms = certified.norm_bounds(z, error, whitening.epsilon).upper
+    above = ~(forms <= line)
+    return grams.seen[above], forms[above]
+
+
 def _suspects(vectors: Vectors, grams: BlockGrams, last: float, *, everywhere: bool = False) -> Indices:
     """Vectors of large norm about a trimmed subsample, sought only in blocks whose sum of squared norms stands out.
 
@@ -395,7 +464,7 @@ def _suspects(vectors: Vectors, grams: BlockGrams, last: float, *, everywhere: b
     m, d = len(vectors), vectors.width
     if len(grams.blocks) < _FEWEST_BLOCKS or m < 40 * d:
         return np.empty(0, dtype=np.int64)
-    metric = _trimmed_metric(grams)
+    metric = _trimmed_metric(_sample(vectors, grams.shift, max(1000, 20 * d)))
     if metric is None:
         return np.empty(0, dtype=np.int64)
     sizes = np.array([block.stop - block.start for block in grams.blocks])
@@ -413,15 +482,20 @@ def _suspects(vectors: Vectors, grams: BlockGrams, last: float, *, everywhere: b
     return np.concatenate(found)
 
 
-def _trimmed_metric(grams: BlockGrams) -> Floats | None:
+def _sample(vectors: Vectors, shift: Indices, size: int) -> Floats:
+    """About so many of the vectors, or all, scaled and rounded."""
+    step = max(1, len(vectors) // size)
+    return np.asarray(np.ldexp(vectors.take(slice(None, None, step)).rounded(), shift))
+
+
+def _trimmed_metric(rows: Floats) -> Floats | None:
     """About the inverse covariance of the bulk, up to a factor: of the middle three quarters of a sample."""
-    m, d = len(grams.vectors), grams.vectors.width
-    step = max(1, m // max(1000, 20 * d))
-    rows = np.ldexp(grams.vectors.take(slice(None, None, step)).rounded(), grams.shift)
+    count = 3 * len(rows) // 4
     with np.errstate(all="ignore"):
-        order = np.argsort(np.abs(rows / np.median(np.abs(rows), axis=0)).max(axis=1))
+        some = np.abs(rows[:: 1 + len(rows) // _SAMPLE_OF_SAMPLE])
+        sizes = np.abs(rows / np.median(some, axis=0)).max(axis=1)
         for _ in range(3):
-            kept = rows[order[: 3 * len(rows) // 4]]
+            kept = rows[np.argpartition(sizes, count - 1)[:count]] if count else rows
             try:
                 metric = np.linalg.inv(kept.T @ kept / len(kept))
             except np.linalg.LinAlgError:
@@ -429,7 +503,7 @@ def _trimmed_metric(grams: BlockGrams) -> Floats | None:
             if not np.isfinite(metric).all():
                 return None
             forms = np.einsum("ij,ij->i", rows @ metric, rows)
-            order = np.argsort(np.where(forms >= 0, forms, np.inf))
+            sizes = np.where(forms >= 0, forms, np.inf)
     return np.asarray(metric)
 
 
@@ -457,13 +531,13 @@ class _Descent:
     """
 
     def __init__(
-        self, vectors: Vectors, state: _Levels, limits: Thresholds, whitening: Whitening, integers: _ExactGram
+        self, floats: BlockGrams, state: _Levels, limits: Thresholds, whitening: Whitening, integers: _ExactGram
     ) -> None:
-        self._vectors, self._state, self._limits = vectors, state, limits
+        self._floats, self._vectors, self._state, self._limits = floats, floats.vectors, state, limits
         self._whitening, self._integers = whitening, integers
         self._budget = _LARGEST_BUDGET
         self._collect()
-        self._gone = [np.empty((0, vectors.width))]
+        self._gone = [np.empty((0, floats.vectors.width))]
         self._gone_error = [np.empty(0)]
         self._spent = 0.0
         certified.note("float", state.left - len(self._index))
@@ -471,7 +545,10 @@ class _Descent:
     def _collect(self) -> None:
         """The candidates, for as large a budget as leaves them few."""
         tight = min(_LARGEST_BUDGET, len(self._limits.exact) * float(self._limits.above[-1]))
-        index, forms = certified.above_line(self._vectors, self._whitening, self._line(self._budget))
+        line = self._line(self._budget)
+        index, forms = _remembered(self._floats, self._whitening, line) or certified.above_line(
+            self._vectors, self._whitening, line
+        )
         alive = self._state.alive[index]
         index, forms = index[alive], forms[alive]
         if len(index) > _MANY + len(self._vectors) // 1000:

@@ -6,14 +6,15 @@ Column j of the data is an integer times 2^unit[j], with one unit a column; quad
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from flint import fmpq_mat, fmpz_mat
+from flint import arb, ctx, fmpq_mat, fmpz, fmpz_mat, nmod_mat
 from numpy.typing import NDArray
 
 from fastimpl.rows import Floats, Vectors
@@ -24,6 +25,7 @@ __all__ = [
     "column_units",
     "gram",
     "integer_rows",
+    "inverse_root",
     "lower_factor",
     "matrix_form",
     "root_ratio",
@@ -37,6 +39,12 @@ _BLOCK = (
 _WINDOW = (-112, 40)  # bits below and above a column's typical exponent that are worth slicing
 _FLUSH = 1024  # blocks that an int64 sum surely holds
 _ZERO = 1 << 20  # the exponent that stands for a zero entry's lowest bit: above every real one
+
+
+LARGE = 24  # columns from which exact elimination is slower than what is done instead
+_FEW = 8  # right hand sides that are solved for one by one
+_PRIME = (1 << 62) - 57
+_PRECISIONS = tuple(300 * 2**i for i in range(10))
 
 
 class _Bits(NamedTuple):
@@ -207,18 +215,147 @@ class QuadraticForm:
 
     @cached_property
     def _inverse(self) -> tuple[fmpz_mat, int]:
-        inverse = fmpq_mat(self.matrix).inv()  # a third of the time of solving for the identity at d = 100
-        numerator, denominator = inverse.numer_denom()
+        if self.width >= LARGE:
+            return _modular_inverse(self.matrix)
+        numerator, denominator = fmpq_mat(self.matrix).inv().numer_denom()
         return numerator, int(denominator)
 
     def values(self, rows: Sequence[Sequence[int]]) -> tuple[list[int], int]:
         """Numerators, over one positive denominator, of v^T G^-1 v for integer vectors v (in units of 2^unit[j])."""
-        numerator, denominator = self._inverse
-        products = (fmpz_mat(rows) * numerator).tolist()
+        if len(rows) <= _FEW and self.width >= LARGE and "_inverse" not in self.__dict__:
+            right = fmpq_mat(fmpz_mat(rows).transpose())
+            solution, common = fmpq_mat(self.matrix).solve(right).numer_denom()
+            products, denominator = solution.transpose().tolist(), int(common)
+        else:
+            numerator, denominator = self._inverse
+            products = (fmpz_mat(rows) * numerator).tolist()
         values = [int(sum(a * b for a, b in zip(p, v, strict=True))) for p, v in zip(products, rows, strict=True)]
         if self.exponent >= 0:
             return [value << self.exponent for value in values], denominator
         return values, denominator << -self.exponent
+
+
+def _modular_inverse(matrix: fmpz_mat) -> tuple[fmpz_mat, int]:
+    """The adjugate and the determinant of a symmetric positive definite matrix, from inverses modulo many primes.
+
+    *Statement.* The adjugate is positive definite too, so no entry is larger than the largest on its diagonal, which by
+    Hadamard's inequality is at most the product of the diagonal of ``matrix``. Residues modulo a product of primes that is
+    more than twice that determine it (Chinese remainder theorem). A prime that divides the determinant is left out.
+    """
+    d = int(matrix.nrows())
+    bits = sum(int(matrix[i, i]).bit_length() for i in range(d)) + 2
+    determinant, below = matrix.det(), [(i, j) for i in range(d) for j in range(i + 1)]
+    primes: list[int] = []
+    residues: list[list[int]] = []
+    prime, product = _PRIME, 1
+    while product.bit_length() <= bits:
+        if int(determinant) % prime:
+            inverse = nmod_mat(matrix, prime).inv() * (int(determinant) % prime)
+            residues.append([int(inverse[i, j]) for i, j in below])
+            primes.append(prime)
+            product *= prime
+        prime = _prime_below(prime)
+    weights = [product // p * pow(product // p, -1, p) for p in primes]
+    sums = fmpz_mat(len(primes), 1, weights).transpose() * fmpz_mat(residues)
+    entries, half = [[0] * d for _ in range(d)], product // 2
+    for (i, j), value in zip(below, sums.entries(), strict=True):
+        entries[i][j] = entries[j][i] = (int(value) + half) % product - half
+    return fmpz_mat(entries), int(determinant)
+
+
+def _prime_below(number: int) -> int:
+    number -= 2
+    while not fmpz(number).is_prime():
+        number -= 2
+    return number
+
+
+class _Balls(NamedTuple):
+    """Lower triangular L with L L^T = matrix, and W = L^-1, as intervals."""
+
+    lower: list[list[arb]]
+    inverse: list[list[arb]]
+
+
+def _cholesky_balls(matrix: fmpz_mat, bits: int) -> _Balls | None:
+    """Enclosures (Arb) of both factors, computed with so many bits; None where these do not show that a pivot is positive."""
+    d = int(matrix.nrows())
+    with ctx.workprec(bits):
+        lower: list[list[arb]] = []
+        for i in range(d):
+            row: list[arb] = []
+            for j in range(i):
+                before = sum(map(operator.mul, row, lower[j]), arb(0))
+                row.append((arb(matrix[i, j]) - before) / lower[j][j])
+            pivot = arb(matrix[i, i]) - sum(map(operator.mul, row, row), arb(0))
+            if not pivot > 0:
+                return None
+            lower.append([*row, pivot.sqrt()])
+        columns: list[list[arb]] = []  # of the inverse, from the diagonal down
+        for j in range(d):
+            column = [1 / lower[j][j]]
+            for i in range(j + 1, d):
+                before = sum(map(operator.mul, column, lower[i][j:i]), arb(0))
+                column.append(-before / lower[i][i])
+            columns.append(column)
+        return _Balls(lower, [[columns[j][i - j] for j in range(i + 1)] for i in range(d)])
+
+
+def _sure_enough(ball: arb, power: int, digits: int, least: int) -> bool:
+    """Whether a ball times 2^power is known to 2^-digits of itself, or of 2^least where it is smaller than that."""
+    radius = _exponent(ball.rad()) + digits + 2
+    return radius < _exponent(ball.mid()) or radius + power < least
+
+
+def _exponent(point: arb) -> int:
+    """E with |point| in 2^(e-1)..2^e; far below every real one for zero."""
+    mantissa, exponent = point.man_exp()
+    return int(abs(mantissa)).bit_length() + int(exponent) if mantissa else -_ZERO
+
+
+def inverse_root(form: QuadraticForm, shift: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """W with W G W^T = I, lower triangular, as two floats an entry; column l is scaled by 2^-shift[l].
+
+    Each pair is off by at most 2^-104 of the entry or of 2^-900, whichever is larger, unless it over- or underflows.
+    """
+    d = form.width
+    powers = [form.exponent // 2 - int(form.unit[ell] + shift[ell]) for ell in range(d)]
+    w, rest = np.zeros((d, d)), np.zeros((d, d))
+    balls = _balls_to(form, "inverse", lambda _, ell: powers[ell], 106, -900) if d >= LARGE else None
+    for j in range(d):
+        for ell in range(j + 1):
+            if balls is not None:
+                w[j, ell], rest[j, ell] = _ball_pair(balls[j][ell], powers[ell])
+            elif form.factor.b[j][ell]:
+                w[j, ell], rest[j, ell] = root_ratio_pair(form.factor.b[j][ell], form.factor.diagonal[j], powers[ell])
+    return w, rest
+
+
+def _balls_to(
+    form: QuadraticForm, which: str, power: Callable[[int, int], int], digits: int, least: int
+) -> list[list[arb]] | None:
+    """One of the two factors, as sharp as asked for; None if that takes too many bits."""
+    for bits in _PRECISIONS:
+        both = _cholesky_balls(form.matrix, bits)
+        if both is not None:
+            balls: list[list[arb]] = getattr(both, which)
+            rows = enumerate(balls)
+            if all(_sure_enough(ball, power(j, ell), digits, least) for j, row in rows for ell, ball in enumerate(row)):
+                return balls
+    return None
+
+
+def _ball_pair(ball: arb, power: int) -> tuple[float, float]:
+    """The middle of a ball times 2^power, as two floats."""
+    mantissa, exponent = (int(part) for part in ball.mid().man_exp())
+    extra = max(0, abs(mantissa).bit_length() - 130)
+    root = abs(mantissa) >> extra
+    high = float(root)
+    try:
+        pair = math.ldexp(high, power + exponent + extra), math.ldexp(float(root - int(high)), power + exponent + extra)
+    except OverflowError:
+        pair = math.inf, 0.0
+    return pair if mantissa > 0 else (-pair[0], -pair[1])
 
 
 def matrix_form(matrix: Floats, unit: NDArray[np.int64]) -> QuadraticForm:
@@ -263,6 +400,8 @@ def root_ratio_pair(numerator: int, radicand: int, power: int) -> tuple[float, f
 def lower_factor(form: QuadraticForm, scale: Fraction) -> Floats:
     """The lower Cholesky factor of G/scale, each entry rounded from its exact value; G is positive semidefinite."""
     d = form.width
+    if d >= LARGE and not form.is_singular:
+        return _large_lower_factor(form, scale)
     lower, diagonal = _semidefinite_factor(form) if form.is_singular else (form.factor.lower, form.factor.diagonal)
     result = np.zeros((d, d))
     p, q = scale.numerator, scale.denominator
@@ -272,6 +411,27 @@ def lower_factor(form: QuadraticForm, scale: Fraction) -> Floats:
                 power = int(form.unit[j]) - form.exponent // 2
                 result[j, ell] = root_ratio(lower[j][ell] * q, diagonal[ell] * p * q, power)
     return result
+
+
+def _large_lower_factor(form: QuadraticForm, scale: Fraction) -> Floats:
+    """The same from enclosures, for a positive definite G."""
+    whole = form.matrix * scale.denominator * scale.numerator  # G/scale = whole/numerator^2
+    scaled, d = QuadraticForm(whole, form.unit, form.exponent), form.width
+    powers = [int(form.unit[j]) - form.exponent // 2 - scale.numerator.bit_length() for j in range(d)]
+    balls = _balls_to(scaled, "lower", lambda j, _: powers[j], 60, -1100)
+    if balls is None:
+        raise ArithmeticError("a positive definite matrix has no factor")
+    result = np.zeros((d, d))
+    for j in range(d):
+        for ell in range(j + 1):
+            quotient = _ball_ratio(balls[j][ell], scale.numerator)
+            result[j, ell] = sum(_ball_pair(quotient, int(form.unit[j]) - form.exponent // 2))
+    return result
+
+
+def _ball_ratio(ball: arb, divisor: int) -> arb:
+    with ctx.workprec(200):
+        return ball / divisor
 
 
 def _semidefinite_factor(form: QuadraticForm) -> tuple[list[list[int]], list[int]]:

@@ -6,14 +6,19 @@ hold vectors with unusual counts are summed anew without them, and the others ar
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from fastimpl.rows import READ_ROWS, Floats, Sparse, Vectors
+from fastimpl.rows import READ_ROWS, Floats, Indices, Sparse, Vectors
+from fastimpl.threads import spread, thread_count
 
-__all__ = ["SCALE", "BlockGrams", "blocks", "column_shift", "usual_shift"]
+__all__ = ["SCALE", "BlockGrams", "Watch", "blocks", "column_shift", "usual_shift"]
 
 SCALE = 200  # a column that must be scaled is brought to a size of about 2^200: far from overflow and from underflow
+_MOST_SEEN = 1 << 13  # vectors that a watch remembers at most, and one in fifty: more are not worth it
 _KEPT = 1 << 21  # numbers that the kept Gram matrices may hold together: 16 MiB
 _SAMPLE = 512
 _PLAIN = 200  # columns of a size within 2^-200..2^200 are not scaled at all
@@ -22,10 +27,11 @@ _PLAIN = 200  # columns of a size within 2^-200..2^200 are not scaled at all
 def usual_shift(vectors: Vectors) -> NDArray[np.int64]:
     """A guess of powers of two that bring the columns to ordinary sizes; zero for data of ordinary sizes."""
     sample = np.abs(vectors.take(slice(None, None, max(1, len(vectors) // _SAMPLE))).rounded())
-    exponent = np.where(np.isfinite(sample) & (sample > 0), np.frexp(sample)[1], np.nan)
-    known = ~np.isnan(exponent).all(axis=0)
-    typical = np.zeros(vectors.width, dtype=np.int64)
-    typical[known] = np.nanmedian(exponent[:, known], axis=0).astype(np.int64)
+    known = np.isfinite(sample) & (sample > 0)
+    exponent = np.sort(np.where(known, np.frexp(sample)[1], 1 << 16), axis=0)  # the unknown ones last
+    middle = np.maximum(known.sum(axis=0) - 1, 0) // 2
+    typical = exponent[middle, np.arange(vectors.width)].astype(np.int64)
+    typical[~known.any(axis=0)] = 0
     return np.where(np.abs(typical).max(initial=0) <= _PLAIN, 0, -typical)
 
 
@@ -46,6 +52,17 @@ def blocks(count: int, rows: int = READ_ROWS) -> list[slice]:
     return [slice(start, min(count, start + rows)) for start in range(0, count, rows)]
 
 
+class Watch(NamedTuple):
+    """What a first sweep looks out for: vectors v with |fl(W S v)|^2 above ``bar``, and those above ``cut`` it leaves out.
+
+    W is any matrix that makes the bulk about white; what it proves is the business of ``certified.transfer``.
+    """
+
+    matrix: Floats
+    bar: float
+    cut: float
+
+
 class BlockGrams:
     """The Gram matrices sum_i c_i v_i v_i^T, in float64, of blocks of scaled vectors S v_i, S = diag(2^shift).
 
@@ -54,13 +71,25 @@ class BlockGrams:
     blocks
         Slices of the vectors, one for each kept matrix.
     plain
-        The matrices with c_i = 1 for all vectors; infinite or NaN where an entry overflows.
+        The matrices with c_i = 1 for all vectors but those of ``without``; infinite or NaN where an entry overflows.
+    without
+        Vectors that were left out of ``plain`` at once, rising: those asked for, or those beyond the watch's cut.
+    seen, squares
+        With a watch: the vectors above its bar, rising, and their computed squared lengths (NaN for what is not a number).
+        None without a watch, or if there were too many of them.
     """
 
-    def __init__(self, vectors: Vectors, shift: NDArray[np.int64]) -> None:
-        self.vectors, self.shift = vectors, shift
+    def __init__(
+        self,
+        vectors: Vectors,
+        shift: NDArray[np.int64],
+        *,
+        without: Indices | None = None,
+        watch: Watch | None = None,
+    ) -> None:
+        self.vectors, self.shift, self.watch = vectors, shift, watch
         m, d = len(vectors), vectors.width
-        rows = min(READ_ROWS, max(256, 1 << (m // 64).bit_length()))
+        rows = min(READ_ROWS, max(256, 1 << (m // 32).bit_length()))
         together = -(-m * d * d // (rows * _KEPT))  # so many share one kept matrix
         self.step = rows  # vectors in one call of BLAS
         self.blocks = blocks(m, rows * max(1, together))
@@ -68,23 +97,39 @@ class BlockGrams:
         self._scale = None if not shift.any() else shift
         self._redone: dict[int, tuple[bytes, Floats]] = {}
         self.plain = np.empty((len(self.blocks), d, d))
-        for kept, block in zip(self.plain, self.blocks, strict=True):
-            self._sum(block, None, kept)
+        self.without = np.empty(0, dtype=np.int64) if without is None else without
+        self.seen: Indices | None = None
+        self.squares: Floats | None = None
+        parts = spread(self._first_sums, len(self.blocks), thread_count(m * d))
+        if watch is not None:
+            self._collect(parts, watch.cut)
 
     @property
     def roundings(self) -> int:
         """Additions that a product goes through on its way into a total, at most."""
         return self.step + len(self.vectors) // self.step + len(self.blocks) + 2
 
-    def read(self, block: slice) -> Floats:
+    @property
+    def finite(self) -> bool:
+        """Whether all vectors are sure to be finite."""
+        return bool(np.isfinite(self.plain).all()) and all(
+            np.isfinite(part).all() for part in self.vectors.take(self.without).parts
+        )
+
+    def read(self, block: slice, buffer: Floats | None = None) -> Floats:
         """The scaled vectors of a block of at most READ_ROWS, in a buffer that the next call uses again."""
-        rows = self.vectors.read(block, self._buffer)
+        rows = self.vectors.read(block, self._buffer if buffer is None else buffer)
         return rows if self._scale is None else np.ldexp(rows, self._scale, out=rows)
 
     def total(self, counts: Sparse) -> Floats:
         """sum_i c_i S v_i v_i^T S over all blocks; vectors with c_i = 0 do not take part, whatever they are."""
+        odd = counts.value != counts.usual
+        out = counts.index[odd & (counts.value == 0)]
+        other = np.concatenate(
+            [np.setxor1d(out, self.without, assume_unique=True), counts.index[odd & (counts.value != 0)]]
+        )
         dirty = np.zeros(len(self.blocks), dtype=bool)
-        dirty[counts.index // (self.blocks[0].stop or 1)] = True
+        dirty[other // (self.blocks[0].stop or 1)] = True
         total: Floats = counts.usual * self.plain[~dirty].sum(axis=0)
         for i in np.flatnonzero(dirty).tolist():
             total += self._redo(i, counts)
@@ -94,22 +139,84 @@ class BlockGrams:
         odd = counts.within(self.blocks[i])
         index, value = counts.index[odd], counts.value[odd]
         if value.any():
-            return self._sum(self.blocks[i], counts, np.empty_like(self.plain[i]))
+            return self._weighted_sum(self.blocks[i], counts)
         key = index.tobytes()  # all that are odd are out: the same sum serves every usual count
-        if self._redone.get(i, (b"", None))[0] != key:
-            alive = Sparse(counts.size, 1, index, value)
-            self._redone[i] = (key, self._sum(self.blocks[i], alive, np.empty_like(self.plain[i])))
+        if i not in self._redone or self._redone[i][0] != key:
+            self._redone[i] = (key, self._sum(self.blocks[i], index, np.empty_like(self.plain[i]), self._buffer))
         return counts.usual * self._redone[i][1]
 
-    def _sum(self, block: slice, counts: Sparse | None, out: Floats) -> Floats:
-        out[:] = 0.0
+    def _sum(self, block: slice, out: Indices, into: Floats, buffer: Floats) -> Floats:
+        """The Gram matrix of a block without some vectors."""
+        into[:] = 0.0
+        for part in self._steps(block):
+            rows = self.read(part, buffer)
+            first, last = np.searchsorted(out, [part.start, part.stop])
+            if last > first:
+                rows[out[first:last] - part.start] = 0.0
+            into += rows.T @ rows
+        return into
+
+    def _weighted_sum(self, block: slice, counts: Sparse) -> Floats:
+        total: Floats = np.zeros_like(self.plain[0])
+        for part in self._steps(block):
+            rows, weight = self.read(part), counts.block(part)
+            rows[weight == 0] = 0.0
+            total += rows.T @ (rows * weight[:, None])
+        return total
+
+    def _steps(self, block: slice) -> Iterator[slice]:
         for start in range(block.start, block.stop, self.step):
-            part = slice(start, min(block.stop, start + self.step))
-            rows = self.read(part)
-            if counts is None:
-                out += rows.T @ rows
-            else:
-                weight = counts.block(part)
-                rows[weight == 0] = 0.0
-                out += rows.T @ (rows * weight[:, None])
-        return out
+            yield slice(start, min(block.stop, start + self.step))
+
+    def _first_sums(self, part: range) -> _Watcher | None:
+        """Fill ``plain`` for some blocks, in a thread of its own; what the watch saw there."""
+        buffer = np.empty_like(self._buffer)
+        most = _MOST_SEEN + len(self.vectors) // 50
+        watcher = None if self.watch is None else _Watcher(self.watch, buffer, most)
+        for i in part:
+            if watcher is None:
+                self._sum(self.blocks[i], self.without, self.plain[i], buffer)
+                continue
+            self.plain[i] = 0.0
+            for step in self._steps(self.blocks[i]):
+                rows = self.read(step, buffer)
+                watcher.look(rows, step.start)
+                self.plain[i] += rows.T @ rows
+        return watcher
+
+    def _collect(self, watchers: list[_Watcher | None], cut: float) -> None:
+        found = [pair for watcher in watchers if watcher is not None for pair in watcher.found]
+        index = np.concatenate([np.empty(0, dtype=np.int64), *(part for part, _ in found)])
+        squares = np.concatenate([np.empty(0), *(part for _, part in found)])
+        self.without = index[~(squares <= cut)]
+        if not any(watcher is None or watcher.blind for watcher in watchers):
+            self.seen, self.squares = index, squares
+
+
+class _Watcher:
+    """Looks at blocks of vectors, and sets to zero those that are left out."""
+
+    def __init__(self, watch: Watch, buffer: Floats, most: int) -> None:
+        self._watch, self._transposed = watch, np.ascontiguousarray(watch.matrix.T)
+        self._z, self._squares = np.empty_like(buffer), np.empty_like(buffer)
+        self._ones = np.ones(buffer.shape[1])
+        self._left = most
+        self.found: list[tuple[Indices, Floats]] = []
+
+    @property
+    def blind(self) -> bool:
+        """Whether there was too much to see, and the rest was not looked at."""
+        return self._left < 0
+
+    def look(self, rows: Floats, start: int) -> None:
+        """Remember what is above the bar; clear what is above the cut."""
+        if self.blind:
+            return
+        z = np.matmul(rows, self._transposed, out=self._z[: len(rows)])
+        squares = np.multiply(z, z, out=self._squares[: len(rows)]) @ self._ones
+        if squares.max() <= self._watch.bar:  # false for NaN
+            return
+        where = np.flatnonzero(~(squares <= self._watch.bar))
+        self._left -= len(where)
+        self.found.append((where + start, squares[where]))
+        rows[where[~(squares[where] <= self._watch.cut)]] = 0.0

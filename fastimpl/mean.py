@@ -12,15 +12,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from threading import Event
+from typing import Any
 
 import numpy as np
 from flint import fmpz_mat
+from numpy.typing import NDArray
 
 from fastimpl import certified
-from fastimpl.certified import Bounds, Thresholds, Whitening
+from fastimpl.certified import Bounds, Whitening
 from fastimpl.covariance import level_counts, score_of
 from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, matrix_form
 from fastimpl.grams import BlockGrams, blocks, usual_shift
+from fastimpl.limits import Thresholds, distance_limits, thresholds
 from fastimpl.rows import (
     READ_ROWS,
     Centred,
@@ -33,8 +37,10 @@ from fastimpl.rows import (
     distinct,
     pairs,
     positive,
+    require_finite,
 )
 from fastimpl.screen import Screen, centre_of, first_true
+from fastimpl.threads import spread, thread_count
 from refimpl.parameters import (
     REPAIRED,
     Edition,
@@ -98,7 +104,9 @@ class Metric:
     def whitening(self) -> Whitening | None:
         """A certified whitening of G, or None if G is singular."""
         if self.vectors is not None and self.counts is not None:
-            grams = BlockGrams(self.vectors, usual_shift(self.vectors))
+            grams = BlockGrams(self.vectors, usual_shift(self.vectors), without=self.counts.left_out)
+            if not (grams.finite and np.isfinite(self.points[-1:]).all()):
+                require_finite("x", self.points)
             found = certified.float_whitening(grams, self.counts)
             if found is not None:
                 return found
@@ -112,6 +120,7 @@ def _metric(
     """The exact metric that a covariance argument stands for; ``shares`` gives c_i of a result's paired rows, and k."""
     d = x.shape[1]
     if not isinstance(covariance, StableCovarianceResult):
+        require_finite("x", x)
         matrix = as_square("covariance", covariance, d)
         metric = Metric(None, None, matrix, Fraction(1), x)
         if not metric.form.is_positive_semidefinite:
@@ -135,7 +144,7 @@ def counted_metric(vectors: Vectors, entry_level: Indices, k: int, edition: Edit
     return Metric(vectors, counts, None, Fraction(2 * parts * counts.size), points)
 
 
-def _counted(entry_level: Sequence[int] | Indices, levels: range) -> tuple[Sparse, int]:
+def _counted(entry_level: Sequence[int] | NDArray[np.integer[Any]], levels: range) -> tuple[Sparse, int]:
     """The counts c_i that entry levels stand for, and how many weight levels there are."""
     entry = Sparse.of(np.asarray(entry_level))
     usual = int(level_counts([entry.usual], levels)[0])
@@ -192,14 +201,14 @@ def largest_core(x: object, covariance: Covariance, lam: Real, tau: int, referen
     Algorithm LargestCore, Definition 35, Remark 36.
     """
     rows, threshold, degree = as_rows("x", x), positive("lam", lam), as_integer("tau", tau)
-    indices = np.array(checked_reference(reference, len(rows)), dtype=np.int64)
+    indices = _reference_indices(reference, len(rows))
     metric = _metric(rows, covariance, _shares_by_weight)
     if degree <= 0:
         return frozenset(range(len(rows)))
     allowed = math.floor(len(indices) - degree)
     if allowed < 0 or metric.whitening is None:
         return frozenset()
-    cores = core_levels(metric, indices, [threshold], [allowed])
+    cores = core_levels(metric, indices, thresholds([threshold], 2 / metric.scale), [allowed])
     assert cores is not None
     return frozenset(np.flatnonzero(cores.entry.dense() == 0).tolist())
 
@@ -248,14 +257,24 @@ def stable_mean(
     ----------
     Algorithm StableMean, Eq. (67), Definition 41.
     """
-    rows, lam, k = as_rows("x", x), as_rational("lambda_0", lambda_0), as_integer("k", k, 1)
+    # That all rows are finite shows in the sums of the metric.
+    rows, lam, k = as_rows("x", x, finite=False), as_rational("lambda_0", lambda_0), as_integer("k", k, 1)
     n = len(rows)
     if n < 2:
         raise ValueError("x must have at least two rows")
     if lam <= 0 or ordered_stability_gamma(lam, n) >= 1:
         raise ValueError(f"lambda_0 must be positive and below 9n/50 for n = {n} rows, got {lambda_0}")
-    indices = np.array(checked_reference(reference, n), dtype=np.int64)
+    indices = _reference_indices(reference, n)
     return mean_result(rows, covariance, lam, k, indices, checked_edition(edition))
+
+
+def _reference_indices(reference: Sequence[int], n: int) -> Indices:
+    """The checked reference set; plain integers are checked all at once."""
+    if isinstance(reference, list | tuple) and set(map(type, reference)) == {int}:
+        distinct_ones = set(reference)
+        if len(distinct_ones) == len(reference) and min(distinct_ones) >= 0 and max(distinct_ones) < n:
+            return np.array(reference, dtype=np.int64)
+    return np.array(checked_reference(reference, n), dtype=np.int64)
 
 
 @np.errstate(all="ignore")
@@ -272,24 +291,29 @@ def mean_result(
     """:func:`stable_mean` without its checks of x and parameters; ``early`` halts once the score is sure to be k."""
     n, d = x.shape
     levels = range(edition.last_level(k, None) + 1)
-    nothing = StableMeanResult(np.zeros(d), k, np.zeros(n), np.full(n, len(levels), dtype=np.int64))
     metric = metric_of(x, covariance, k, edition)
     if metric.whitening is None:
-        return nothing
-    exact = [edition.distance_threshold(lambda_0, k, n, ell) for ell in levels]
+        return _nothing(n, d, k, len(levels))
+    limits = distance_limits(edition, lambda_0, k, n, levels, 2 / metric.scale)
     allowed = [edition.degree_allowance(ell) for ell in levels]
 
     def hopeless(missing: Indices) -> bool:
         return all(edition.level_score(int(missing[ell]), ell) >= k for ell in edition.score_levels(k, None))
 
-    cores = core_levels(metric, reference, exact, allowed, hopeless if early else None)
+    cores = core_levels(metric, reference, limits, allowed, hopeless if early else None)
     if cores is None:
-        return nothing
+        return _nothing(n, d, k, len(levels))
     table = level_counts(np.arange(len(levels) + 1), edition.weight_levels(k, None))
     total = int(table @ cores.entry.histogram(len(levels) + 1))
     weights = cores.entry.mapped(table / max(total, 1))
     mean = cores.weighted_mean(table, total) if total else np.zeros(d)
-    return StableMeanResult(mean, score_of(cores.entry, k, edition), weights, cores.entry.dense())
+    return StableMeanResult(mean, score_of(cores.entry, k, edition), weights, cores.entry.narrow(len(levels)))
+
+
+def _nothing(n: int, d: int, k: int, level: int) -> StableMeanResult:
+    """No core at any level."""
+    none = Sparse(n, level, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    return StableMeanResult(np.zeros(d), k, np.zeros(n), none.narrow(level))
 
 
 # Levels ---------------------------------------------------------------------------------------------------------------
@@ -305,24 +329,25 @@ class Cores:
 
     def weighted_mean(self, table: Indices, total: int) -> Floats:
         """(1/total) sum_i table[entry_i] x_i, about the centre, so that a common offset costs no accuracy."""
-        usual, value = int(table[self.entry.usual]), table[self.entry.value]
-        odd = value != usual
-        counts = Sparse(self.entry.size, usual, self.entry.index[odd], value[odd])
-        dirty = np.unique(counts.index // READ_ROWS)
-        moved: Floats = usual * np.delete(self.sums, dirty, axis=0).sum(axis=0)
+        usual, entry = int(table[self.entry.usual]), self.entry
+        starts = np.searchsorted(entry.index, np.arange(len(self.sums) + 1) * READ_ROWS)
+        odd = np.diff(starts) > 0
+        moved: Floats = usual * self.sums[~odd].sum(axis=0)
         buffer = np.empty((READ_ROWS, self.rows.width))
-        for i in dirty.tolist():
-            block = slice(i * READ_ROWS, min(counts.size, (i + 1) * READ_ROWS))
-            weight = counts.block(block)
+        for i in np.flatnonzero(odd).tolist():
+            block = slice(i * READ_ROWS, min(entry.size, (i + 1) * READ_ROWS))
+            weight = table[entry.block(block)]
+            if (weight == usual).all():  # other levels, but the same count
+                moved += usual * self.sums[i]
+                continue
             rows = self.rows.read(block, buffer)
             rows[weight == 0] = 0.0
             moved += weight @ rows
         mean = self.rows.centre + moved / total
-        return mean if np.isfinite(mean).all() else self._careful_mean(counts, total)
+        return mean if np.isfinite(mean).all() else self._careful_mean(table[entry.dense()] / total)
 
-    def _careful_mean(self, counts: Sparse, total: int) -> Floats:
+    def _careful_mean(self, weights: Floats) -> Floats:
         """The same where sums overflow."""
-        weights = counts.dense() / total
         held = np.flatnonzero(weights)
         centre = self.rows.points[held[len(held) // 2]]
         moved: Floats = centre + weights[held] @ (self.rows.points[held] - centre)
@@ -332,33 +357,38 @@ class Cores:
 def core_levels(
     metric: Metric,
     reference: Indices,
-    exact: Sequence[Fraction],
+    limits: Thresholds,
     allowed: Sequence[int],
     halt: Callable[[Indices], bool] | None = None,
 ) -> Cores | None:
-    """For each row the least level ell at which at most allowed[ell] reference rows are farther than 2 exact[ell].
+    """For each row the least level ell at which at most allowed[ell] reference rows have a form above limits[ell].
 
-    ``len(exact)`` where there is none. ``halt``, if given, is asked after every batch of rows whether to stop, with the number
-    of rows so far that are surely not in at each level; then None.
+    One more than the last level where there is none. ``halt``, if given, is asked after every batch of rows whether to stop,
+    with the number of rows so far that are surely not in at each level; then None.
     """
-    limits = certified.thresholds(exact, 2 / metric.scale)
     counts = np.array(allowed, dtype=np.int64)
     x, whitening = metric.points, metric.whitening
     assert whitening is not None
     rows = Centred(x, centre_of(x[reference], whitening))
-    screen = Screen(rows, reference, whitening, limits, counts)
-    sums = np.zeros((-(-len(x) // READ_ROWS), x.shape[1]))
-    ones = np.ones(READ_ROWS)
-    for i, block in enumerate(blocks(len(x))):
-        screen.take(block)
-        moved = screen.lengths.rows
-        sums[i] = ones[: len(moved)] @ moved if screen.lengths.unscaled else np.nan
-        if halt is not None and i % _PATIENCE == 0 and halt(screen.missing()):
-            return None
-    screen.settle()
-    if halt is not None and halt(screen.missing()):
+    screen, parts = Screen(rows, reference, whitening, limits, counts), blocks(len(x))
+    sums, stop = np.zeros((len(parts), x.shape[1])), Event()
+
+    def work(part: range) -> Screen:
+        own, ones = screen.split(), np.ones(READ_ROWS)
+        for i in part:
+            own.take(parts[i])
+            moved = own.lengths.rows
+            sums[i] = ones[: len(moved)] @ moved if own.lengths.unscaled else np.nan
+            if halt is not None and i % _PATIENCE == 0 and (stop.is_set() or halt(own.missing())):
+                stop.set()
+                return own
+        own.settle()
+        return own
+
+    done = spread(work, len(parts), thread_count(x.size))
+    if stop.is_set() or (halt is not None and halt(np.sum([own.missing() for own in done], axis=0))):
         return None
-    entry, doubtful = screen.entry, np.concatenate(screen.doubtful)
+    entry, doubtful = screen.entry, np.concatenate([part for own in done for part in own.doubtful])
     certified.note("float", len(x) - len(doubtful))
     if doubtful.size:
         where, kind = distinct(Vectors((x[doubtful],)))

@@ -19,10 +19,19 @@ from typing import Any
 import flint
 from flint import arb, fmpq, fmpz
 
-from refimpl.parameters import REPAIRED, Edition, Real, as_integer, as_rational, checked_edition
+from refimpl.parameters import (
+    REPAIRED,
+    CovarianceParameters,
+    Edition,
+    MeanParameters,
+    Real,
+    as_integer,
+    as_rational,
+    checked_edition,
+)
 from refimpl.results import TestCoin
 
-__all__ = ["coin_passes", "ptr_pass_probability", "ptr_pass_probability_at_growth", "surely_fails"]
+__all__ = ["coin_passes", "ptr_pass_probability", "ptr_pass_probability_at_growth", "score_passes", "surely_fails"]
 
 _FIRST_PRECISION = 128
 _LAST_PRECISION = 1 << 16
@@ -47,6 +56,12 @@ def _precision(bits: int) -> Iterator[None]:
             yield
         finally:
             flint.ctx.prec = before
+
+
+def _edition_with_a_formula(edition: Edition) -> Edition:
+    if checked_edition(edition).test_law == "table":
+        raise ValueError(f"edition must have a law over epsilon and delta; {edition}'s is a table in its parameters")
+    return edition
 
 
 def _ball(value: Fraction) -> Any:
@@ -96,7 +111,7 @@ def ptr_pass_probability_at_growth(score: int, growth: Real, delta: Real, *, edi
     z, exact_delta, g = as_integer("score", score, 0), _checked_delta(delta), as_rational("growth", growth)
     if g <= 1:
         raise ValueError(f"growth must be greater than 1, got {growth}")
-    if checked_edition(edition).test_law == "printed":
+    if _edition_with_a_formula(edition).test_law == "printed":
         certain_fail = z > 0 and g ** (z - 4) * exact_delta >= 1 - exact_delta
         return Fraction(int(z == 0)) if z == 0 or certain_fail else max(Fraction(0), 1 - exact_delta * g ** (z - 2))
     s = edition.sensitivity
@@ -223,7 +238,7 @@ def ptr_pass_probability(score: int, epsilon: Real, delta: Real, *, edition: Edi
     ----------
     Claim 10, Claim 58, Eq. (135).
     """
-    enclose = _law(*_checked(score, epsilon, delta), checked_edition(edition))
+    enclose = _law(*_checked(score, epsilon, delta), _edition_with_a_formula(edition))
     bits = _FIRST_PRECISION
     while True:
         with _precision(bits):
@@ -246,7 +261,22 @@ def coin_passes(score: int, epsilon: Fraction, delta: Fraction, edition: Edition
     U lies in [bits/2^256, (bits + 1)/2^256). While an enclosure of the probability meets that interval, precision is doubled
     and further digits of U are read from SHAKE-256 of the coin's seed.
     """
-    enclose = _law(score, epsilon, delta, edition)
+    return _coin_is_below(_law(score, epsilon, delta, edition), coin)
+
+
+def score_passes(score: int, parameters: MeanParameters | CovarianceParameters, coin: TestCoin) -> bool:
+    """The test of these parameters: :func:`coin_passes` with their budget or, in SHARP, the entry of their table.
+
+    A dyadic entry of at most 256 digits is met by no interval of the coin from inside, so it always decides at once.
+    """
+    p = parameters
+    if p.edition.test_law != "table":
+        return coin_passes(score, p.test_epsilon, p.test_delta, p.edition, coin)
+    table = p.pass_probabilities[: p.k]
+    return score < len(table) and _coin_is_below(lambda: _ball(table[score]), coin)
+
+
+def _coin_is_below(enclose: Callable[[], Any], coin: TestCoin) -> bool:
     length, bits = 256, coin.bits
     while True:
         with _precision(length + 64):

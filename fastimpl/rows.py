@@ -28,6 +28,7 @@ __all__ = [
     "pairs",
     "pairs_of_pairs",
     "positive",
+    "require_finite",
 ]
 
 Floats = NDArray[np.float64]
@@ -59,7 +60,7 @@ def _to_float(value: float) -> float:
         return float("inf")
 
 
-def as_rows(name: str, data: object) -> Floats:
+def as_rows(name: str, data: object, *, finite: bool = True) -> Floats:
     """A data set as finite float64, in C order, n x d with d >= 1; the argument itself is never changed.
 
     Parameters
@@ -69,6 +70,9 @@ def as_rows(name: str, data: object) -> Floats:
     data
         A numpy array of any real dtype and memory order, something that numpy reads as one, or nested sequences of numbers.
         Conversion to float64 works on single entries, so it keeps adjacency.
+    finite
+        Whether to look for NaN and infinities now. Who says no has to call :func:`require_finite` unless sums over all rows
+        have turned out finite, which saves a pass over the data.
 
     Raises
     ------
@@ -88,9 +92,15 @@ def as_rows(name: str, data: object) -> Floats:
         raise ValueError(f"{name} must have at least one column")
     with np.errstate(over="ignore", under="ignore"):
         floats = np.ascontiguousarray(array, dtype=np.float64)
-    if not _all_finite(floats):
-        raise ValueError(f"{name} must be finite: NaN and infinities are outside the domain")
+    if finite:
+        require_finite(name, floats)
     return floats
+
+
+def require_finite(name: str, *values: Floats) -> None:
+    """ValueError naming the argument if an entry is NaN or infinite."""
+    if not all(_all_finite(part) for part in values):
+        raise ValueError(f"{name} must be finite: NaN and infinities are outside the domain")
 
 
 def _all_finite(values: Floats) -> bool:
@@ -230,6 +240,19 @@ class Sparse:
         result = np.full(self.size, self.usual, dtype=np.int64)
         result[self.index] = self.value
         return result
+
+    def narrow(self, largest: int) -> NDArray[np.integer[Any]]:
+        """All the integers, none above ``largest``, in as few bytes as hold that: most of a result is entry levels."""
+        kind: type[np.integer[Any]] = np.int16 if largest < 1 << 15 else np.int32 if largest < 1 << 31 else np.int64
+        result = np.full(self.size, self.usual, dtype=kind)
+        result[self.index] = self.value
+        return result
+
+    @property
+    def left_out(self) -> Indices:
+        """Where zeros are, if zero is not what is usual."""
+        zero: Indices = self.index[(self.value == 0) & (self.usual != 0)]
+        return zero
 
     def within(self, block: slice) -> slice:
         """Which of ``index`` lie in a block."""

@@ -1,7 +1,8 @@
 """Coins and releases: everything random comes from 256 bits, and everything released from coins that are arguments.
 
 A seed and a label make a stream (SHAKE-256); streams of different labels share nothing. With the same seed, the test bits, the
-reference set and the normals of the mean are those of refimpl; the covariance's normals are a Bartlett factor here.
+reference set and the normals of the mean are those of refimpl; the covariance's normals are a Bartlett factor here, which is
+refimpl's only in SHARP.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _reference(seed: bytes, n: int, size: int) -> tuple[int, ...]:
 
 
 def draw_mean_coins(parameters: MeanParameters, rng: Rng | None = None) -> MeanCoins:
-    """The coins of Algorithm 1: test bits, R uniform among the sets of its size, d standard normals.
+    """The coins of Algorithm 1: test bits, R uniform among the sets of its size (none in SHARP), d standard normals.
 
     Parameters
     ----------
@@ -109,7 +110,8 @@ def draw_mean_coins(parameters: MeanParameters, rng: Rng | None = None) -> MeanC
 
 
 def _mean_coins(parameters: MeanParameters, seed: bytes) -> MeanCoins:
-    reference = _reference(seed, parameters.n, parameters.reference_size)
+    one_stage = parameters.edition.test_law == "table"
+    reference = None if one_stage else _reference(seed, parameters.n, parameters.reference_size)
     normals = np.asarray(ndtri(_uniforms(seed, "mean/normals", parameters.d)), dtype=np.float64)
     return MeanCoins(_test_coin(seed, "mean"), reference, normals)
 
@@ -159,6 +161,8 @@ def _covariance_coins(parameters: CovarianceParameters, seed: bytes) -> Covarian
 
 def draw_gaussian_coins(parameters: GaussianParameters, rng: Rng | None = None) -> GaussianCoins:
     """The coins of Algorithm 5.2: independent coins of its two halves. Arguments as :func:`draw_mean_coins`.
+
+    SHARP's one test uses the coin of the mean.
 
     Returns
     -------

@@ -16,6 +16,12 @@ Notation, paper -> code::
     R, M                   reference, reference_size
     c^2, N                 noise_scale_squared, samples
     tau (Definition 35)    tau, a degree threshold
+
+The edition SHARP is this project's own: one stage on the rows (1, x) (``stable_moments``), one test whose law is a table,
+and a plan (``refimpl.plan``) that is verified in enclosures::
+
+    z_i = (1, x_i), C, c   the rows of the one stage, the weighted scatter, noise_scale
+    W, p_0, ..., p_k       window, pass_probabilities
 """
 
 from refimpl.covariance import largest_good_subset, stable_covariance, stable_second_moment
@@ -28,9 +34,11 @@ from refimpl.definitions import (
     is_well_concentrated,
 )
 from refimpl.mean import largest_core, stable_mean
+from refimpl.moments import stable_moments
 from refimpl.parameters import (
     PRINTED,
     REPAIRED,
+    SHARP,
     CovarianceParameters,
     Edition,
     GaussianParameters,
@@ -39,13 +47,16 @@ from refimpl.parameters import (
     PrintedEditionWarning,
     covariance_parameters,
     failure_reason,
+    gaussian_lambda_0,
     gaussian_parameters,
     lambda_ell,
     largest_lambda_0,
     mean_parameters,
     passes_gates,
+    plan_verification,
 )
 from refimpl.private import (
+    bartlett_release,
     draw_covariance_coins,
     draw_gaussian_coins,
     draw_mean_coins,
@@ -68,6 +79,7 @@ from refimpl.results import (
     PrivateMeanResult,
     StableCovarianceResult,
     StableMeanResult,
+    StableMomentsResult,
     TestCoin,
 )
 
@@ -78,6 +90,7 @@ __all__ = [
     "MOST_ROWS",
     "PRINTED",
     "REPAIRED",
+    "SHARP",
     "CovarianceCoins",
     "CovarianceParameters",
     "Edition",
@@ -92,12 +105,15 @@ __all__ = [
     "PrivateMeanResult",
     "StableCovarianceResult",
     "StableMeanResult",
+    "StableMomentsResult",
     "TestCoin",
+    "bartlett_release",
     "covariance_parameters",
     "draw_covariance_coins",
     "draw_gaussian_coins",
     "draw_mean_coins",
     "failure_reason",
+    "gaussian_lambda_0",
     "gaussian_parameters",
     "gaussian_release",
     "is_adjacent",
@@ -112,6 +128,7 @@ __all__ = [
     "largest_lambda_0",
     "mean_parameters",
     "passes_gates",
+    "plan_verification",
     "printed_formula_at_growth",
     "private_covariance",
     "private_covariance_given",
@@ -123,6 +140,7 @@ __all__ = [
     "ptr_pass_probability_at_growth",
     "stable_covariance",
     "stable_mean",
+    "stable_moments",
     "stable_second_moment",
     "wishart_release",
 ]

@@ -123,7 +123,8 @@ def stable_second_moment(
     edition
         Owns thresholds, score rule and windows.
     window
-        Length of the weight window, 1 to 9k - 1; None is the paper's k.
+        Length of the weight window, 1 to 9k - 1; None is the paper's k. SHARP has no window of its own: it wants one with
+        m > (k + window - 1) lambda_0.
 
     Returns
     -------
@@ -144,8 +145,8 @@ def stable_second_moment(
     Algorithm StableCovariance, Eq. (49), Definition 30.
     """
     rows, lam, k = _rows("y", y), _positive("lambda_0", lambda_0), as_integer("k", k, 1)
-    m, window = rows.nrows(), checked_window(window, k)
-    checked_edition(edition)
+    m = rows.nrows()
+    window = checked_window(window, k, checked_edition(edition), lam, m)
     thresholds = [
         edition.outlier_threshold(lam, k, m, ell) for ell in range(edition.last_level(k, window) + 1)
     ]  # line 1

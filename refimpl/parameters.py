@@ -2,7 +2,8 @@
 
 Nothing here sees a data value. An :class:`Edition` is one frozen record of rules: thresholds, score rule, windows, weights,
 the law of the test and the constants that the lemmas state for it. :data:`PRINTED` is the letter of the paper, whose
-propose-test-release test is not private; :data:`REPAIRED` is the smallest change that makes every privacy lemma true.
+propose-test-release test is not private; :data:`REPAIRED` is the smallest change that makes every privacy lemma true;
+:data:`SHARP` is this project's own algorithm of one stage.
 
 k, |R| and N are certified integers: they come from enclosures of the real number, never from a rounded logarithm.
 """
@@ -13,20 +14,26 @@ import math
 import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, SupportsIndex
+from functools import lru_cache
+from typing import Any, SupportsIndex, TypeVar
 
+import flint
 import numpy as np
-from flint import fmpq, fmpz
+from flint import arb, fmpq, fmpz
+from scipy.special import betainccinv
 
+from refimpl import plan as planning
 from refimpl import reals
 from refimpl.reals import Enclosure, ExpFraction
 
 __all__ = [
+    "DEFAULT_EDITION",
     "EDITIONS",
     "PRINTED",
     "REPAIRED",
+    "SHARP",
     "CovarianceParameters",
     "Edition",
     "GaussianParameters",
@@ -36,13 +43,17 @@ __all__ = [
     "Real",
     "as_integer",
     "as_rational",
+    "asked_or_made",
+    "check_request",
     "checked_edition",
     "checked_reference",
     "checked_window",
+    "chosen_lambda_0",
     "covariance_parameters",
     "covariance_step",
     "failure_reason",
     "first_sure_fail",
+    "gaussian_lambda_0",
     "gaussian_parameters",
     "lambda_ell",
     "largest_lambda_0",
@@ -51,6 +62,7 @@ __all__ = [
     "passes_gates",
     "passes_size_gate",
     "passes_stability_gate",
+    "plan_verification",
 ]
 
 Real = int | float | Fraction | str
@@ -143,7 +155,7 @@ class Edition:
     Attributes
     ----------
     name
-        "PRINTED" or "REPAIRED".
+        "PRINTED", "REPAIRED" or "SHARP".
     sensitivity
         The change s of the score between adjacent data that the test is built for.
     outlier_threshold, distance_threshold
@@ -157,7 +169,8 @@ class Edition:
     degree_allowance
         ell -> how many reference points a row of the core of level ell may be far from.
     test_law
-        Which propose-test-release law: "printed" (Eq. 135, clipped to [0, 1]) or "repaired".
+        Which propose-test-release law: "printed" (Eq. 135, clipped to [0, 1]), "repaired", or "table" (the parameters
+        hold the law, one probability a score).
     halves_rows_in_gate
         Whether the size gates speak of floor(n/2) >= 10 k lambda_0 (true) or of n as printed.
     goodness_factor
@@ -165,7 +178,7 @@ class Edition:
     representative_factor
         Definition 33 counts neighbours within this factor times Lambda_2k.
     mean_move
-        The constant C and the power p of Lemma 13.
+        The constant C and the power p of Lemma 13; None where there is no mean stage.
     """
 
     name: str
@@ -181,7 +194,7 @@ class Edition:
     halves_rows_in_gate: bool
     goodness_factor: Callable[[int, Fraction, int], Fraction]
     representative_factor: int
-    mean_move: tuple[int, int]
+    mean_move: tuple[int, int] | None
 
     def mean_move_squared(self, k: int, lambda_0: Fraction, n: int) -> Fraction:
         """What Lemma 13 claims of the squared Mahalanobis move of the mean: C lambda_0/((1-gamma)^{2k+1} (1-k/n)^p n^2)."""
@@ -194,6 +207,8 @@ class Edition:
         return power * self._move_without_gamma(k, lambda_0, n)
 
     def _move_without_gamma(self, k: int, lambda_0: Fraction, n: int) -> Fraction:
+        if self.mean_move is None:
+            raise ValueError(f"the edition {self.name} has no mean stage")
         constant, power = self.mean_move
         return constant * lambda_0 / ((1 - Fraction(k, n)) ** power * n**2)
 
@@ -272,9 +287,66 @@ REPAIRED = Edition(
     representative_factor=2,
     mean_move=(32, 2),
 )
-"""The smallest change of the paper that makes every privacy lemma true. The default."""
+"""The smallest change of the paper that makes every privacy lemma true."""
 
-EDITIONS = {edition.name: edition for edition in (PRINTED, REPAIRED)}
+
+def _sharp_threshold(lambda_0: Fraction, k: int, rows: int, ell: int) -> Fraction:  # noqa: ARG001 - it does not depend on k
+    """1/lambda_ell = 1/lambda_0 - ell/m: the least thresholds that one row less cannot outrun (Claim 29 with the true m)."""
+    return rows * lambda_0 / (rows - ell * lambda_0)
+
+
+def _sharp_window(window: int | None) -> int:
+    if window is None:
+        raise ValueError("window must be given with the edition SHARP")
+    return window
+
+
+def _sharp_last_level(k: int, window: int | None) -> int:
+    return k + _sharp_window(window) - 1
+
+
+def _sharp_score_levels(k: int, window: int | None) -> range:  # noqa: ARG001 - another edition's rule may use the window
+    return range(k)
+
+
+def _sharp_weight_levels(k: int, window: int | None) -> range:
+    return range(k, k + _sharp_window(window))
+
+
+def _sharp_level_score(missing: int, ell: int) -> int:
+    return max(missing, ell)
+
+
+def _no_mean_stage(lambda_0: Fraction, k: int, rows: int, ell: int) -> Fraction:  # noqa: ARG001 - the signature of a rule
+    raise ValueError("edition must have a mean stage, and SHARP has none: its mean is that of stable_moments")
+
+
+def _no_pairing(k: int, lambda_0: Fraction, m: int) -> Fraction:  # noqa: ARG001 - the signature of a rule
+    raise ValueError("edition must state Lemma 25, and SHARP does not: its bound depends on the window as well")
+
+
+SHARP = Edition(
+    name="SHARP",
+    sensitivity=1,
+    outlier_threshold=_sharp_threshold,
+    distance_threshold=_no_mean_stage,
+    last_level=_sharp_last_level,
+    score_levels=_sharp_score_levels,
+    weight_levels=_sharp_weight_levels,
+    level_score=_sharp_level_score,
+    degree_allowance=_degree_allowance,
+    test_law="table",
+    halves_rows_in_gate=False,
+    goodness_factor=_no_pairing,
+    representative_factor=2,
+    mean_move=None,
+)
+"""One stage on the rows (1, x), in place of two: this project's own algorithm. Its window and its law are numbers of a plan."""
+
+EDITIONS = {edition.name: edition for edition in (PRINTED, REPAIRED, SHARP)}
+
+DEFAULT_EDITION = SHARP
+"""Of everything that releases: a user who has not heard of editions gets one whose privacy holds."""
 
 
 @dataclass(frozen=True)
@@ -295,6 +367,13 @@ class MeanParameters:
         c, a float64 value that is not below the exact square root of c^2.
     least_n
         The least n that the gates let through at this lambda_0 (the stability gate included for REPAIRED).
+    window, pass_probabilities
+        SHARP: the length W of the weight window, and p_0, ..., p_k, the law of its test, from p_0 = 1 to p_k = 0. It gives
+        the test and the release the whole (epsilon, delta) and has no reference points; without a plan k is 0, and where no
+        number of rows has a plan least_n is 0.
+    assumption
+        What lambda_0 = "gaussian" took for granted of the rows, in words; None where lambda_0 was a number. Privacy does
+        not rest on it, only the chance of a release.
     """
 
     edition: Edition
@@ -309,6 +388,9 @@ class MeanParameters:
     reference_size: int
     noise_scale: Fraction
     least_n: int
+    window: int | None = field(default=None, repr=False)  # the records of the paper's editions look as they always did
+    pass_probabilities: tuple[Fraction, ...] = field(default=(), repr=False)
+    assumption: str | None = field(default=None, repr=False)
 
     @property
     def noise_scale_squared(self) -> Fraction:
@@ -332,6 +414,8 @@ class CovarianceParameters:
         N, the number of Gaussian draws whose second moment is released; 0 means FAIL.
     least_n
         The least n that the gates let through at this lambda_0.
+    window, pass_probabilities, assumption
+        As in :class:`MeanParameters`.
     """
 
     edition: Edition
@@ -345,6 +429,9 @@ class CovarianceParameters:
     k: int
     samples: int
     least_n: int
+    window: int | None = field(default=None, repr=False)
+    pass_probabilities: tuple[Fraction, ...] = field(default=(), repr=False)
+    assumption: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -358,6 +445,7 @@ class GaussianParameters:
     mean, covariance
         The parameters of the two halves. REPAIRED gives each half (epsilon/2, delta/2), so that the whole is
         (epsilon, delta)-DP; PRINTED gives each half (epsilon, delta) and claims (2 epsilon, 2 delta), as Corollary 45 does.
+        SHARP has one budget and one test: both halves carry (epsilon, delta) and the same k, window and law.
     """
 
     edition: Edition
@@ -369,28 +457,79 @@ class GaussianParameters:
     mean: MeanParameters
     covariance: CovarianceParameters
 
+    @property
+    def assumption(self) -> str | None:
+        """As in :class:`MeanParameters`."""
+        return self.mean.assumption
+
 
 Parameters = MeanParameters | CovarianceParameters | GaussianParameters
+Made = TypeVar("Made", MeanParameters, CovarianceParameters, GaussianParameters)
+
+
+def asked_or_made(make: Callable[..., Made], kind: type[Made], n: int, d: int, made: Made | None, **asked: Any) -> Made:
+    """The record of a private function: made from the numbers that were asked for, or the one given in their place.
+
+    Raises
+    ------
+    TypeError
+        If it is given both ways or neither, or the record is one of another algorithm.
+    """
+    numbers = {name: value for name, value in asked.items() if name != "edition"}
+    if made is None:
+        missing = [name for name, value in numbers.items() if value is None]
+        if missing:
+            raise TypeError(f"{' and '.join(missing)} must be given, or parameters in place of all of them")
+        return make(n, d, **asked)
+    if not isinstance(made, kind):
+        raise TypeError(f"parameters must be a {kind.__name__}, got {type(made).__name__}")
+    given = [name for name, value in numbers.items() if value is not None]
+    if asked["edition"] not in {DEFAULT_EDITION, made.edition}:
+        given.append("edition")
+    if given:
+        raise TypeError(f"parameters must be given alone, as they hold {' and '.join(given)}")
+    return made
+
+
+def check_request(epsilon: object, delta: object, lambda_0: object, edition: Edition) -> None:
+    """Raise what the parameters of every n and d would raise for these numbers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter that is out of its range.
+
+    Privacy
+    -------
+    Public: a function of public numbers only.
+    """
+    if checked_edition(edition).test_law == "table":
+        _checked_privacy(epsilon, delta, edition)
+        chosen_lambda_0(lambda_0, 2, 1)
+    else:
+        _checked_budget(epsilon, delta, lambda_0, edition)
 
 
 def _checked_budget(
     epsilon: object, delta: object, lambda_0: object, edition: Edition
 ) -> tuple[Fraction, Fraction, Fraction]:
+    eps, dlt = _checked_privacy(epsilon, delta, edition)
+    lam = as_rational("lambda_0", lambda_0)
+    if lam < 1:
+        raise ValueError(f"lambda_0 must be at least 1, got {lambda_0}")
+    return eps, dlt, lam
+
+
+def _checked_privacy(epsilon: object, delta: object, edition: Edition) -> tuple[Fraction, Fraction]:
     checked_edition(edition)
-    eps, dlt, lam = (
-        as_rational("epsilon", epsilon),
-        as_rational("delta", delta),
-        as_rational("lambda_0", lambda_0),
-    )
-    if not 0 < eps <= 1:
-        raise ValueError(f"epsilon must be in (0, 1], got {epsilon}")
+    eps, dlt = as_rational("epsilon", epsilon), as_rational("delta", delta)
+    if eps <= 0 or (eps > 1 and edition.test_law != "table"):  # SHARP's proof has no condition on epsilon and delta
+        raise ValueError(f"epsilon must be {'positive' if edition.test_law == 'table' else 'in (0, 1]'}, got {epsilon}")
     if not 0 < dlt < 1:
         raise ValueError(f"delta must be in (0, 1), got {delta}")
     if edition.test_law == "printed" and dlt > eps / 10:
         raise ValueError(f"delta must be at most epsilon/10 in the PRINTED edition, got {delta}")
-    if lam < 1:
-        raise ValueError(f"lambda_0 must be at least 1, got {lambda_0}")
-    return eps, dlt, lam
+    return eps, dlt
 
 
 def first_sure_fail(epsilon: Fraction, delta: Fraction, *, sensitivity: int) -> int:
@@ -473,7 +612,7 @@ def _covariance_largest_step(epsilon: Fraction, delta: Fraction) -> Callable[[in
 
 
 def mean_parameters(
-    n: int, d: int, *, epsilon: Real, delta: Real, lambda_0: Real, edition: Edition = REPAIRED
+    n: int, d: int, *, epsilon: Real, delta: Real, lambda_0: Real, edition: Edition = DEFAULT_EDITION
 ) -> MeanParameters:
     """Parameters of Algorithm 1, private mean estimation, for n rows in d dimensions.
 
@@ -483,9 +622,11 @@ def mean_parameters(
         Number of rows (n >= 0) and columns (d >= 1).
     epsilon, delta, lambda_0
         Privacy parameters and outlier threshold. REPAIRED accepts 0 < epsilon <= 1, 0 < delta < 1, lambda_0 >= 1; PRINTED
-        also wants delta <= epsilon/10.
+        also wants delta <= epsilon/10. SHARP accepts every epsilon > 0, and lambda_0 = "gaussian" or "gaussian:0.001": the
+        :func:`gaussian_lambda_0` of a failure probability, 0.01 unless given.
     edition
-        PRINTED or REPAIRED.
+        PRINTED, REPAIRED or SHARP. SHARP's plan is found and verified when its record is made, which takes seconds; records
+        are remembered.
 
     Returns
     -------
@@ -505,6 +646,8 @@ def mean_parameters(
     Algorithm 1, Claim 12, Claim 14, Lemma 13, Lemma 15.
     """
     n, d = as_integer("n", n, 0), as_integer("d", d, 1)
+    if checked_edition(edition).test_law == "table":
+        return _sharp_mean_parameters(n, d, epsilon, delta, lambda_0)
     eps, dlt, lam = _checked_budget(epsilon, delta, lambda_0, edition)
     k = _mean_k(eps, dlt, edition)
     least_n = _least_rows(lam, k, edition, 20)
@@ -518,7 +661,7 @@ def mean_parameters(
 
 
 def covariance_parameters(
-    n: int, d: int, *, epsilon: Real, delta: Real, lambda_0: Real, edition: Edition = REPAIRED
+    n: int, d: int, *, epsilon: Real, delta: Real, lambda_0: Real, edition: Edition = DEFAULT_EDITION
 ) -> CovarianceParameters:
     """Parameters of Algorithm 5.1, private covariance estimation. Arguments and errors as in :func:`mean_parameters`.
 
@@ -535,6 +678,8 @@ def covariance_parameters(
     Algorithm 5.1, Eq. (90)-(92), Claim 46, Theorem 43.
     """
     n, d = as_integer("n", n, 0), as_integer("d", d, 1)
+    if checked_edition(edition).test_law == "table":
+        return _sharp_covariance_parameters(n, d, epsilon, delta, lambda_0)
     eps, dlt, lam = _checked_budget(epsilon, delta, lambda_0, edition)
     if edition.test_law == "repaired":
         k = first_sure_fail(eps / 2, dlt / 2, sensitivity=edition.sensitivity)
@@ -556,7 +701,7 @@ def _repaired_samples(n: int, epsilon: Fraction, delta: Fraction, lambda_0: Frac
 
 
 def gaussian_parameters(
-    n: int, d: int, *, epsilon: Real, delta: Real, lambda_0: Real, edition: Edition = REPAIRED
+    n: int, d: int, *, epsilon: Real, delta: Real, lambda_0: Real, edition: Edition = DEFAULT_EDITION
 ) -> GaussianParameters:
     """Parameters of Algorithm 5.2, mean and covariance together. Arguments and errors as in :func:`mean_parameters`.
 
@@ -564,7 +709,7 @@ def gaussian_parameters(
     -------
     GaussianParameters
         With (epsilon/2, delta/2) for each half in REPAIRED. In PRINTED each half has (epsilon, delta), and the covariance half
-        is planned for the floor(n/2) paired rows, which Algorithm 5.1 pairs once more.
+        is planned for the floor(n/2) paired rows, which Algorithm 5.1 pairs once more. In SHARP with one (epsilon, delta).
 
     Privacy
     -------
@@ -575,11 +720,218 @@ def gaussian_parameters(
     Algorithm 5.2, Theorem 4, Corollary 45.
     """
     n, d = as_integer("n", n, 0), as_integer("d", d, 1)
+    if checked_edition(edition).test_law == "table":
+        return _sharp_gaussian_parameters(n, d, epsilon, delta, lambda_0)
     eps, dlt, lam = _checked_budget(epsilon, delta, lambda_0, edition)
     halves, rows = (1, n // 2) if edition.test_law == "printed" else (2, n)
     mean = mean_parameters(n, d, epsilon=eps / halves, delta=dlt / halves, lambda_0=lam, edition=edition)
     covariance = covariance_parameters(rows, d, epsilon=eps / halves, delta=dlt / halves, lambda_0=lam, edition=edition)
     return GaussianParameters(edition, n, d, eps, dlt, lam, mean, covariance)
+
+
+# SHARP's parameters: the numbers of a plan -----------------------------------------------------------------------------
+
+
+def gaussian_lambda_0(n: int, d: int, failure_probability: Real = "0.01") -> Fraction:
+    """A lambda_0 for n rows of one Gaussian law in d dimensions, with which SHARP's score is 0 except with small probability.
+
+    The score is 0 when no row of the lifted data (1, x_i) has n h_i above lambda_0, with h_i its leverage. For independent
+    rows of one normal law, whatever its mean and covariance, h_i - 1/n has exactly the law of (1 - 1/n) times a
+    Beta(d/2, (n-d-1)/2) variable. Each row may exceed lambda_0 with probability failure_probability/n (union bound).
+
+    Parameters
+    ----------
+    n, d
+        Number of rows and columns.
+    failure_probability
+        In (0, 1): an upper bound on the probability of a score above 0.
+
+    Returns
+    -------
+    Fraction
+        Rounded up to a thousandth; n, which no norm exceeds, where n <= d + 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter that is out of its range.
+
+    Privacy
+    -------
+    Public: a function of public numbers only. If the rows are not Gaussian the guarantee of privacy is what it is, and only
+    the chance of FAIL is not known.
+
+    References
+    ----------
+    The law of leverages: Chatterjee and Hadi (1988), section 2.2; Wilks (1963).
+    """
+    n, d = as_integer("n", n, 0), as_integer("d", d, 1)
+    failure = as_rational("failure_probability", failure_probability)
+    if not 0 < failure < 1:
+        raise ValueError(f"failure_probability must be in (0, 1), got {failure_probability}")
+    if n <= d + 1:
+        return Fraction(max(n, 1))
+    a, b = d / 2, (n - d - 1) / 2
+    thousandths = math.ceil(1000 * (1 + (n - 1) * float(betainccinv(a, b, float(failure / n)))))
+    while not _is_rare(Fraction(thousandths - 1000, 1000 * (n - 1)), n, d, failure / n):  # the float may be a bit low
+        thousandths += 1
+    return min(Fraction(thousandths, 1000), Fraction(n))
+
+
+def _is_rare(share: Fraction, n: int, d: int, probability: Fraction) -> bool:
+    """Whether a Beta(d/2, (n-d-1)/2) variable B exceeds ``share`` with at most this probability, certified.
+
+    It is the regularized incomplete beta function of 1 - B; an enclosure holds at whatever precision it is computed.
+    """
+    if share >= 1:
+        return True
+    a, b, rest, bound = (
+        arb(fmpq(v.numerator, v.denominator)) for v in (Fraction(d, 2), Fraction(n - d - 1, 2), 1 - share, probability)
+    )
+    with flint.ctx.workprec(200):
+        return bool(rest.beta_lower(b, a, regularized=True) <= bound)
+
+
+def chosen_lambda_0(lambda_0: object, n: int, d: int) -> tuple[Fraction, str | None]:
+    """Lambda_0 of SHARP from what a user gave, and what was assumed of the rows to choose it: None where it is a number.
+
+    "gaussian" is :func:`gaussian_lambda_0` with a failure probability of 0.01, "gaussian:0.001" with one of 0.001.
+
+    Privacy
+    -------
+    Public: a function of public numbers only.
+    """
+    assumption = None
+    if isinstance(lambda_0, str) and lambda_0.startswith("gaussian"):
+        failure = lambda_0.removeprefix("gaussian").removeprefix(":") or "0.01"
+        lam = gaussian_lambda_0(n, d, as_rational("lambda_0", failure))
+        assumption = f"the rows are Gaussian: then the score is 0 except with probability at most {failure}"
+    else:
+        lam = as_rational("lambda_0", lambda_0)
+    if lam < 1:
+        raise ValueError(f"lambda_0 must be at least 1, got {lambda_0}")
+    return lam, assumption
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """What a SHARP record is filled from; without a plan, zeros."""
+
+    epsilon: Fraction
+    delta: Fraction
+    lambda_0: Fraction
+    assumption: str | None
+    least_n: int
+    plan: planning.Plan | None
+
+    @property
+    def law(self) -> tuple[int, int | None, tuple[Fraction, ...]]:
+        """K, W and p_0, ..., p_k."""
+        return (self.plan.k, self.plan.window, self.plan.pass_probabilities) if self.plan else (0, None, ())
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """C."""
+        return (self.plan.noise_scale if self.plan else None) or Fraction(0)
+
+    @property
+    def samples(self) -> int:
+        """N."""
+        return (self.plan.samples if self.plan else None) or 0
+
+
+def _planned(task: str, n: int, d: int, epsilon: object, delta: object, lambda_0: object) -> _Planned:
+    eps, dlt = _checked_privacy(epsilon, delta, SHARP)
+    lam, assumption = chosen_lambda_0(lambda_0, n, d)
+    least = _least_planned_n(task, d, eps, dlt, lam)
+    found = _verified_plan(task, n, d, eps, dlt, lam) if 0 < least <= n else None
+    return _Planned(eps, dlt, lam, assumption, least, found)
+
+
+@lru_cache(maxsize=1024)
+def _least_planned_n(task: str, d: int, epsilon: Fraction, delta: Fraction, lambda_0: Fraction) -> int:
+    return planning.least_n(task, min(d, 2), epsilon, delta, lambda_0) or 0  # all d >= 2 have the same bounds
+
+
+@lru_cache(maxsize=1024)
+def _verified_plan(
+    task: str, n: int, d: int, epsilon: Fraction, delta: Fraction, lambda_0: Fraction
+) -> planning.Plan | None:
+    """The plan of a task, or None. Its search is not trusted: a plan that does not stand up to its verification is refused."""
+    found = _found_plan(task, n, d, epsilon, delta, lambda_0)
+    if found is None or not _verification(found, n, d, epsilon, delta, lambda_0).holds:
+        return None
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _found_plan(
+    task: str, n: int, d: int, epsilon: Fraction, delta: Fraction, lambda_0: Fraction
+) -> planning.Plan | None:
+    search = {"mean": planning.mean_plan, "covariance": planning.covariance_plan, "gaussian": planning.gaussian_plan}
+    return search[task](n, d, epsilon, delta, lambda_0)
+
+
+_verification = lru_cache(maxsize=1024)(planning.verify_plan)
+
+
+def plan_verification(parameters: Parameters) -> planning.Verification | None:
+    """What the verification of a SHARP record's own numbers says; None where it has no plan, and so always FAILs.
+
+    For a record that was made by this module that is what it was made with, and is remembered; for any other it is computed.
+
+    Raises
+    ------
+    ValueError
+        If the record is of another edition.
+
+    Privacy
+    -------
+    Public: a function of public numbers only.
+    """
+    p = parameters
+    if p.edition.test_law != "table":
+        raise ValueError(f"edition must be SHARP, whose parameters hold a plan, got {p.edition}")
+    parts = (p.mean, p.covariance) if isinstance(p, GaussianParameters) else (p,)
+    if not all(map(_has_plan, parts)) or parts[0].window is None:
+        return None
+    if any(
+        (q.k, q.window, q.pass_probabilities) != (parts[0].k, parts[0].window, parts[0].pass_probabilities)
+        for q in parts
+    ):
+        raise ValueError("parameters must hold one plan: the two halves of the learner differ in k, window or law")
+    scale = next((q.noise_scale for q in parts if isinstance(q, MeanParameters)), None)
+    samples = next((q.samples for q in parts if isinstance(q, CovarianceParameters)), None)
+    made = planning.Plan(parts[0].k, parts[0].window, parts[0].pass_probabilities, scale, samples)
+    return _verification(made, p.n, p.d, p.epsilon, p.delta, p.lambda_0)
+
+
+def _sharp_mean_parameters(n: int, d: int, epsilon: object, delta: object, lambda_0: object) -> MeanParameters:
+    return _mean_record(n, d, _planned("mean", n, d, epsilon, delta, lambda_0))
+
+
+def _sharp_covariance_parameters(
+    n: int, d: int, epsilon: object, delta: object, lambda_0: object
+) -> CovarianceParameters:
+    return _covariance_record(n, d, _planned("covariance", n, d, epsilon, delta, lambda_0))
+
+
+def _sharp_gaussian_parameters(n: int, d: int, epsilon: object, delta: object, lambda_0: object) -> GaussianParameters:
+    found = _planned("gaussian", n, d, epsilon, delta, lambda_0)
+    mean, covariance = _mean_record(n, d, found), _covariance_record(n, d, found)
+    return GaussianParameters(SHARP, n, d, found.epsilon, found.delta, found.lambda_0, mean, covariance)
+
+
+def _mean_record(n: int, d: int, found: _Planned) -> MeanParameters:
+    f, (k, window, law) = found, found.law
+    numbers = (f.epsilon, f.delta, f.lambda_0, f.epsilon, f.delta, k, 0, f.noise_scale, f.least_n)
+    return MeanParameters(SHARP, n, d, *numbers, window, law, f.assumption)
+
+
+def _covariance_record(n: int, d: int, found: _Planned) -> CovarianceParameters:
+    f, (k, window, law) = found, found.law
+    numbers = (f.epsilon, f.delta, f.lambda_0, f.epsilon, f.delta, k, f.samples, f.least_n)
+    return CovarianceParameters(SHARP, n, d, *numbers, window, law, f.assumption)
 
 
 def passes_size_gate(parameters: MeanParameters | CovarianceParameters) -> bool:
@@ -633,7 +985,15 @@ def passes_gates(parameters: Parameters) -> bool:
     if isinstance(parameters, GaussianParameters):
         p = parameters
         return _learner_gate(p) and passes_gates(p.mean) and passes_gates(p.covariance)
+    if parameters.edition.test_law == "table":
+        return _has_plan(parameters)
     return passes_size_gate(parameters) and passes_stability_gate(parameters)
+
+
+def _has_plan(parameters: MeanParameters | CovarianceParameters) -> bool:
+    p = parameters
+    noise = p.noise_scale if isinstance(p, MeanParameters) else p.samples
+    return p.window is not None and p.k >= 1 and noise > 0
 
 
 def _hopeless_lambda_0(parameters: MeanParameters | CovarianceParameters) -> bool:
@@ -657,6 +1017,10 @@ def failure_reason(parameters: Parameters) -> str | None:
         if not _learner_gate(parameters):
             return f"n = {parameters.n} is below 272 e^2 lambda_0 log(2/delta)/epsilon"
         return failure_reason(parameters.mean) or failure_reason(parameters.covariance)
+    return (_sharp_failure_reason if parameters.edition.test_law == "table" else _paper_failure_reason)(parameters)
+
+
+def _paper_failure_reason(parameters: MeanParameters | CovarianceParameters) -> str | None:
     p = parameters
     if not passes_size_gate(p):
         return f"n = {p.n} is below the least n = {p.least_n} at lambda_0 = {_show(p.lambda_0)} (k = {p.k})"
@@ -671,12 +1035,30 @@ def failure_reason(parameters: Parameters) -> str | None:
     return None
 
 
+def _sharp_failure_reason(parameters: MeanParameters | CovarianceParameters) -> str | None:
+    """No plan, or lambda_{k-1} < d + 1: the norms of a good subset of lifted rows average n (d + 1)/abs(S)."""
+    p = parameters
+    if p.least_n == 0:
+        return f"no number of rows has a plan for epsilon = {_show(p.epsilon)} and delta = {_show(p.delta)}"
+    if not _has_plan(p) and p.n >= p.least_n:
+        return f"no plan for n = {p.n} and lambda_0 = {_show(p.lambda_0)} was found that stands up to its verification"
+    if not _has_plan(p):
+        return f"n = {p.n} is below the least n = {p.least_n} that has a plan at lambda_0 = {_show(p.lambda_0)}"
+    last = SHARP.outlier_threshold(p.lambda_0, p.k, p.n, p.k - 1)
+    if last < p.d + 1:
+        return (
+            f"lambda_0 = {_show(p.lambda_0)} makes the last threshold that counts {_show(last)}, below d + 1 = {p.d + 1}: "
+            "no data in this many dimensions can pass"
+        )
+    return None
+
+
 def _show(value: Fraction) -> str:
     return str(value) if value.denominator == 1 else f"{float(value):.6g}"
 
 
 def largest_lambda_0(
-    n: int, *, epsilon: Real, delta: Real, edition: Edition = REPAIRED, task: str = "mean"
+    n: int, *, epsilon: Real, delta: Real, edition: Edition = DEFAULT_EDITION, task: str = "mean"
 ) -> Fraction:
     """A lambda_0, rounded down, that is the largest the gates of a task ("mean" or "covariance") let through for n rows.
 
@@ -690,6 +1072,8 @@ def largest_lambda_0(
     eps, dlt, _ = _checked_budget(epsilon, delta, 1, edition)
     if task not in {"mean", "covariance"}:
         raise ValueError(f"task must be 'mean' or 'covariance', got {task!r}")
+    if edition.test_law == "table":
+        return _largest_planned_lambda_0(n, eps, dlt, task)
     make: Callable[..., Any] = mean_parameters if task == "mean" else covariance_parameters
     k = make(n, 1, epsilon=eps, delta=dlt, lambda_0=1, edition=edition).k
     if not edition.halves_rows_in_gate:
@@ -700,6 +1084,26 @@ def largest_lambda_0(
     return min(by_size, by_step)
 
 
+@lru_cache(maxsize=256)
+def _largest_planned_lambda_0(n: int, epsilon: Fraction, delta: Fraction, task: str) -> Fraction:
+    """A lambda_0 for which n rows have a plan and about the largest; 0 if there is none from 1 on.
+
+    For two or more dimensions, which ask for a few rows more than one. The least n is very nearly proportional to lambda_0,
+    so a few steps along that line are enough.
+    """
+    found, lam = Fraction(0), max(Fraction(1), Fraction(n, 100))
+    for _ in range(6):
+        least = _least_planned_n(task, 2, epsilon, delta, lam)
+        if least == 0 or (lam == 1 and least > n):
+            return Fraction(0)
+        if least <= n:
+            found = max(found, lam)
+        if found and least > n * Fraction(999, 1000):  # one that will do, or the first that is too large
+            return found
+        lam = max(Fraction(1), Fraction(math.floor(lam * n / least * Fraction(9999, 10000) * 1000), 1000))
+    return found
+
+
 def checked_edition(edition: Edition) -> Edition:
     """The edition, or TypeError: its name alone is not one."""
     if not isinstance(edition, Edition):
@@ -707,14 +1111,24 @@ def checked_edition(edition: Edition) -> Edition:
     return edition
 
 
-def checked_window(window: int | None, k: int) -> int | None:
-    """The length of a weight window, from 1 to 9k - 1 so that lambda_{k+window} is defined, or None for the edition's own."""
-    if window is None:
-        return None
-    length = as_integer("window", window, 1)
-    if length >= 9 * k:
-        raise ValueError(f"window must be below 9k = {9 * k}, got {length}")
-    return length
+def checked_window(window: int | None, k: int, edition: Edition, lambda_0: Fraction, rows: int) -> int | None:
+    """The length of a weight window, such that the last threshold is defined; None is the edition's own, where it has one.
+
+    From 1 to 9k - 1, so that lambda_{k+window} of Eq. (49) is defined; SHARP's last threshold is defined where
+    rows > (k + window - 1) lambda_0.
+    """
+    if window is not None:
+        window = as_integer("window", window, 1)
+    last = edition.last_level(k, window)
+    if edition.test_law == "table":
+        if rows <= last * lambda_0:
+            raise ValueError(
+                f"window must be such that (k + window - 1) lambda_0 is below the number of rows {rows}, "
+                f"got k = {k}, window = {window}, lambda_0 = {_show(lambda_0)}"
+            )
+    elif window is not None and window >= 9 * k:
+        raise ValueError(f"window must be below 9k = {9 * k}, got {window}")
+    return window
 
 
 def checked_reference(reference: Sequence[int], n: int) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
 """Algorithms 1, 5.1 and 5.2: the private mean, covariance and Gaussian learner.
 
 Each algorithm comes twice: ``private_*_given(x, parameters, coins)`` is deterministic, and ``private_*`` draws the coins. The
-release is correctly rounded to float64; the noise itself is not hardened against floating-point attacks.
+release is correctly rounded to float64; the noise itself is not hardened against floating-point attacks. The edition SHARP
+has one stage and one test in place of two of each, and releases from it what each of the three algorithms releases.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ import math
 import os
 import warnings
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from flint import fmpq, fmpq_mat
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import gammaincinv, ndtri
 
 from refimpl import reals
 from refimpl.covariance import stable_covariance
 from refimpl.linalg import differences, exact_matrix, ldl, to_fraction
 from refimpl.mean import stable_mean
+from refimpl.moments import stable_moments
 from refimpl.parameters import (
-    REPAIRED,
+    DEFAULT_EDITION,
     CovarianceParameters,
     Edition,
     GaussianParameters,
@@ -31,13 +33,14 @@ from refimpl.parameters import (
     Parameters,
     PrintedEditionWarning,
     Real,
+    asked_or_made,
     checked_reference,
     covariance_parameters,
     gaussian_parameters,
     mean_parameters,
     passes_gates,
 )
-from refimpl.ptr import coin_passes, ptr_pass_probability
+from refimpl.ptr import coin_passes, pass_probability
 from refimpl.reals import Enclosure
 from refimpl.results import (
     CovarianceCoins,
@@ -46,10 +49,12 @@ from refimpl.results import (
     PrivateCovarianceResult,
     PrivateGaussianResult,
     PrivateMeanResult,
+    StableMomentsResult,
     TestCoin,
 )
 
 __all__ = [
+    "bartlett_release",
     "draw_covariance_coins",
     "draw_gaussian_coins",
     "draw_mean_coins",
@@ -100,14 +105,36 @@ def _reference(seed: bytes, n: int, size: int) -> tuple[int, ...]:
         count *= 2  # a longer stream starts with the shorter one
 
 
+def _uniforms(seed: bytes, label: str, count: int) -> NDArray[np.float64]:
+    words = np.frombuffer(_stream(seed, label, 8 * count), dtype=">u8")
+    return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53)
+
+
 def _normals(seed: bytes, label: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    words = np.frombuffer(_stream(seed, label, 8 * math.prod(shape)), dtype=">u8")
-    uniforms = ((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
-    return np.asarray(ndtri(uniforms), dtype=np.float64).reshape(shape)
+    return np.asarray(ndtri(_uniforms(seed, label, math.prod(shape))), dtype=np.float64).reshape(shape)
+
+
+def _bartlett_factor(seed: bytes, label: str, samples: int, d: int) -> NDArray[np.float64]:
+    """A, lower triangular: A A^T has the law of sum_i z_i z_i^T for N standard normal vectors z_i (Bartlett 1933).
+
+    Normals below the diagonal; on it, in row i, the root of a chi-squared number with N - i degrees of freedom. Columns from
+    N on are zero.
+    """
+    factor = np.zeros((d, d))
+    uniforms = iter(_uniforms(seed, label, d * (d + 1) // 2))
+    for i in range(d):
+        for j in range(i + 1):
+            u = next(uniforms)
+            degrees = samples - j
+            if degrees > 0:
+                factor[i, j] = ndtri(u) if j < i else np.sqrt(2 * gammaincinv(degrees / 2, u))
+    return factor
 
 
 def draw_mean_coins(parameters: MeanParameters, rng: Rng | None = None) -> MeanCoins:
     """The coins of Algorithm 1, drawn as it says: test bits, R uniform among sets of its size, d standard normals.
+
+    SHARP has no R: ``reference`` is None.
 
     Parameters
     ----------
@@ -138,12 +165,15 @@ def draw_mean_coins(parameters: MeanParameters, rng: Rng | None = None) -> MeanC
 
 
 def _mean_coins(parameters: MeanParameters, seed: bytes) -> MeanCoins:
-    reference = _reference(seed, parameters.n, parameters.reference_size)
+    one_stage = parameters.edition.test_law == "table"
+    reference = None if one_stage else _reference(seed, parameters.n, parameters.reference_size)
     return MeanCoins(_test_coin(seed, "mean"), reference, _normals(seed, "mean/normals", (parameters.d,)))
 
 
 def draw_covariance_coins(parameters: CovarianceParameters, rng: Rng | None = None) -> CovarianceCoins:
     """The coins of Algorithm 5.1: test bits and N x d standard normals. Arguments as :func:`draw_mean_coins`.
+
+    SHARP has many more draws: its normals are the d x d Bartlett factor of their Wishart law.
 
     Returns
     -------
@@ -166,12 +196,18 @@ def draw_covariance_coins(parameters: CovarianceParameters, rng: Rng | None = No
 
 
 def _covariance_coins(parameters: CovarianceParameters, seed: bytes) -> CovarianceCoins:
-    shape = (parameters.samples, parameters.d)
-    return CovarianceCoins(_test_coin(seed, "covariance"), _normals(seed, "covariance/normals", shape))
+    p, label = parameters, "covariance/normals"
+    if p.edition.test_law == "table":
+        normals = _bartlett_factor(seed, label, p.samples, p.d)
+    else:
+        normals = _normals(seed, label, (p.samples, p.d))
+    return CovarianceCoins(_test_coin(seed, "covariance"), normals)
 
 
 def draw_gaussian_coins(parameters: GaussianParameters, rng: Rng | None = None) -> GaussianCoins:
     """The coins of Algorithm 5.2: independent coins of its two halves. Arguments as :func:`draw_mean_coins`.
+
+    SHARP's one test uses the coin of the mean.
 
     Returns
     -------
@@ -311,13 +347,60 @@ def wishart_release(covariance: object, samples: int, normals: Any) -> NDArray[n
     ----------
     Algorithm 5.1.
     """
-    lower, diagonal = _factors(covariance)
-    d = len(diagonal)
+    factors = _factors(covariance)
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
+    return _scatter(factors, samples, _exact_normals(normals, samples, len(factors[1])))
+
+
+def bartlett_release(covariance: object, samples: int, normals: Any) -> NDArray[np.float64]:
+    """(1/N) L A A^T L^T, which has the law of (1/N) sum Z_i Z_i^T for N draws, rounded to the nearest float64.
+
+    Parameters
+    ----------
+    covariance
+        d x d, exact, positive semidefinite.
+    samples
+        N >= 1.
+    normals
+        A, the d x d Bartlett factor of :func:`draw_covariance_coins` in SHARP.
+
+    Returns
+    -------
+    ndarray of float64, shape (d, d)
+        Symmetric bit for bit.
+
+    Raises
+    ------
+    ValueError
+        For a wrong shape, or a covariance that is not positive semidefinite.
+
+    Privacy
+    -------
+    Not private by itself: only as the last step of a release, after its test.
+
+    References
+    ----------
+    Algorithm 5.1; Bartlett (1933).
+    """
+    factors = _factors(covariance)
+    if samples < 1:
+        raise ValueError(f"samples must be at least 1, got {samples}")
+    d = len(factors[1])
+    return _scatter(factors, samples, _exact_normals(normals, d, d).transpose())
+
+
+def _exact_normals(normals: Any, rows: int, columns: int) -> fmpq_mat:
     z = exact_matrix("normals", np.asarray(normals, dtype=np.float64))
-    if (z.nrows(), z.ncols()) != (samples, d):
-        raise ValueError(f"normals must be {samples} x {d}, got {z.nrows()} x {z.ncols()}")
+    if (z.nrows(), z.ncols()) != (rows, columns):
+        raise ValueError(f"normals must be {rows} x {columns}, got {z.nrows()} x {z.ncols()}")
+    return z
+
+
+def _scatter(factors: tuple[list[list[fmpq]], list[fmpq]], samples: int, z: fmpq_mat) -> NDArray[np.float64]:
+    """(1/N) sum_i (L D^(1/2) z_i)(L D^(1/2) z_i)^T over the rows z_i of z."""
+    lower, diagonal = factors
+    d = len(diagonal)
     inner = [[to_fraction(value) / samples for value in row] for row in (z.transpose() * z).tolist()]
 
     def entry(i: int, j: int, precision: int) -> Enclosure:
@@ -339,7 +422,10 @@ def wishart_release(covariance: object, samples: int, normals: Any) -> NDArray[n
 
 
 def _data(x: object, parameters: Parameters) -> fmpq_mat:
-    rows = exact_matrix("x", x)
+    return _fitting(exact_matrix("x", x), parameters)
+
+
+def _fitting(rows: fmpq_mat, parameters: Parameters) -> fmpq_mat:
     if (rows.nrows(), rows.ncols()) != (parameters.n, parameters.d):
         raise ValueError(
             f"x must be {parameters.n} x {parameters.d} as its parameters say, got {rows.nrows()} x {rows.ncols()}"
@@ -351,6 +437,68 @@ def _warn_if_printed(edition: Edition) -> None:
     if edition.test_law == "printed":
         message = "the PRINTED edition is not differentially private; it is here to be studied, not to release data"
         warnings.warn(message, PrintedEditionWarning, stacklevel=3)
+
+
+def _sharp_moments(
+    x: fmpq_mat, parameters: MeanParameters | CovarianceParameters, test: TestCoin
+) -> StableMomentsResult | None:
+    """SHARP: the moments that may be released, or None for FAIL.
+
+    Pseudocode::
+
+        input: x_1, ..., x_n in R^d; privacy parameters epsilon, delta; outlier threshold lambda_0
+        1  k, W, p_0, ..., p_k, and the noise scale c or the number N of draws <- the plan, from public numbers alone
+        2  if there is no plan: return FAIL
+        3  mu, C, SCORE <- StableMoments(x, lambda_0, k, W)
+        4  with probability p_SCORE:
+        5      release a draw of N(mu, c^2 C), of (1/N) Wishart(C, N), or of both
+        6  return FAIL
+    """
+    p = parameters  # line 1
+    if not passes_gates(p) or p.window is None:
+        return None  # line 2
+    moments = stable_moments(x, p.lambda_0, p.k, p.window)  # line 3
+    if coin_passes(pass_probability(moments.score, p), test):  # line 4
+        return moments  # line 5
+    return None  # line 6
+
+
+def _checked_sharp_coins(parameters: MeanParameters, coins: MeanCoins) -> None:
+    if coins.reference is not None:
+        raise ValueError("coins.reference must be None: the edition SHARP has no reference points")
+    _exact_vector("coins.normals", coins.normals, (parameters.d,))
+
+
+def _sharp_mean_release(x: fmpq_mat, parameters: MeanParameters, coins: MeanCoins) -> PrivateMeanResult:
+    _checked_sharp_coins(parameters, coins)
+    moments = _sharp_moments(x, parameters, coins.test)
+    if moments is None:
+        return PrivateMeanResult(None, parameters)
+    release = gaussian_release(moments.mean, moments.covariance, parameters.noise_scale, coins.normals)
+    return PrivateMeanResult(release, parameters)
+
+
+def _sharp_covariance_release(
+    x: fmpq_mat, parameters: CovarianceParameters, coins: CovarianceCoins
+) -> PrivateCovarianceResult:
+    _exact_normals(coins.normals, parameters.d, parameters.d)
+    moments = _sharp_moments(x, parameters, coins.test)
+    if moments is None:
+        return PrivateCovarianceResult(None, parameters)
+    release = bartlett_release(moments.covariance, parameters.samples, coins.normals)
+    return PrivateCovarianceResult(release, parameters)
+
+
+def _sharp_learner(x: fmpq_mat, parameters: GaussianParameters, coins: GaussianCoins) -> PrivateGaussianResult:
+    """Mean and covariance of one run: one test, whose coin is the mean's, passes both."""
+    _checked_sharp_coins(parameters.mean, coins.mean)
+    _exact_normals(coins.covariance.normals, parameters.d, parameters.d)
+    moments = _sharp_moments(x, parameters.mean, coins.mean.test) if passes_gates(parameters) else None
+    if moments is None:
+        return PrivateGaussianResult(None, None, parameters)
+    mean = gaussian_release(moments.mean, moments.covariance, parameters.mean.noise_scale, coins.mean.normals)
+    covariance = bartlett_release(moments.covariance, parameters.covariance.samples, coins.covariance.normals)
+    return PrivateGaussianResult(mean, covariance, parameters)
 
 
 def private_mean_given(x: object, parameters: MeanParameters, coins: MeanCoins) -> PrivateMeanResult:
@@ -394,7 +542,7 @@ def private_mean_given(x: object, parameters: MeanParameters, coins: MeanCoins) 
 
     Privacy
     -------
-    (epsilon, delta)-DP under replace-one adjacency in REPAIRED, exactly when the coins are drawn as
+    (epsilon, delta)-DP under replace-one adjacency in REPAIRED and SHARP, exactly when the coins are drawn as
     :func:`draw_mean_coins` does and then discarded. Not private in PRINTED.
 
     References
@@ -407,7 +555,9 @@ def private_mean_given(x: object, parameters: MeanParameters, coins: MeanCoins) 
 
 def _mean_release(x: fmpq_mat, parameters: MeanParameters, coins: MeanCoins) -> PrivateMeanResult:
     p = parameters  # line 1
-    reference = checked_reference(coins.reference, p.n)  # line 2
+    if p.edition.test_law == "table":
+        return _sharp_mean_release(x, p, coins)
+    reference = checked_reference(coins.reference or (), p.n)  # line 2
     if len(reference) != p.reference_size:
         raise ValueError(f"coins.reference must hold {p.reference_size} indices, got {len(reference)}")
     _exact_vector("coins.normals", coins.normals, (p.d,))
@@ -416,8 +566,7 @@ def _mean_release(x: fmpq_mat, parameters: MeanParameters, coins: MeanCoins) -> 
     covariance = stable_covariance(x, p.lambda_0, p.k, edition=p.edition)  # line 4
     mean = stable_mean(x, covariance, p.lambda_0, p.k, reference, edition=p.edition)  # line 5
     score = max(covariance.score, mean.score)
-    probability = ptr_pass_probability(score, p.test_epsilon, p.test_delta, edition=p.edition)
-    if coin_passes(probability, coins.test):  # line 6
+    if coin_passes(pass_probability(score, p), coins.test):  # line 6
         release = gaussian_release(mean.mean, covariance.covariance, p.noise_scale, coins.normals)
         return PrivateMeanResult(release, p)  # line 7
     return PrivateMeanResult(None, p)  # line 8
@@ -465,7 +614,7 @@ def private_covariance_given(
 
     Privacy
     -------
-    (epsilon, delta)-DP under replace-one adjacency in REPAIRED, exactly when the coins are drawn as
+    (epsilon, delta)-DP under replace-one adjacency in REPAIRED and SHARP, exactly when the coins are drawn as
     :func:`draw_covariance_coins` does and then discarded. Not private in PRINTED.
 
     References
@@ -480,13 +629,14 @@ def _covariance_release(
     x: fmpq_mat, parameters: CovarianceParameters, coins: CovarianceCoins
 ) -> PrivateCovarianceResult:
     p = parameters  # line 1
+    if p.edition.test_law == "table":
+        return _sharp_covariance_release(x, p, coins)
     if np.shape(coins.normals) != (p.samples, p.d) or not np.isfinite(coins.normals).all():
         raise ValueError(f"coins.normals must be finite, {p.samples} x {p.d}, got shape {np.shape(coins.normals)}")
     if not passes_gates(p):
         return PrivateCovarianceResult(None, p)  # line 2
     covariance = stable_covariance(x, p.lambda_0, p.k, edition=p.edition)  # line 3
-    probability = ptr_pass_probability(covariance.score, p.test_epsilon, p.test_delta, edition=p.edition)
-    if coin_passes(probability, coins.test):  # line 4
+    if coin_passes(pass_probability(covariance.score, p), coins.test):  # line 4
         release = wishart_release(covariance.covariance, p.samples, coins.normals)  # line 5
         return PrivateCovarianceResult(release, p)  # line 6
     return PrivateCovarianceResult(None, p)  # line 7
@@ -533,8 +683,8 @@ def private_gaussian_given(x: object, parameters: GaussianParameters, coins: Gau
 
     Privacy
     -------
-    (epsilon, delta)-DP under replace-one adjacency in REPAIRED: each half is (epsilon/2, delta/2)-DP. PRINTED claims
-    (2 epsilon, 2 delta) and is not private.
+    (epsilon, delta)-DP under replace-one adjacency in REPAIRED, where each half is (epsilon/2, delta/2)-DP, and in SHARP,
+    where one test and one budget serve both. PRINTED claims (2 epsilon, 2 delta) and is not private.
 
     References
     ----------
@@ -545,6 +695,8 @@ def private_gaussian_given(x: object, parameters: GaussianParameters, coins: Gau
 
 
 def _gaussian_learner(rows: fmpq_mat, parameters: GaussianParameters, coins: GaussianCoins) -> PrivateGaussianResult:
+    if parameters.edition.test_law == "table":
+        return _sharp_learner(rows, parameters, coins)
     if not passes_gates(parameters):
         return PrivateGaussianResult(None, None, parameters)  # line 1
     mean = _mean_release(rows, parameters.mean, coins.mean).mean  # line 2
@@ -557,14 +709,31 @@ def _gaussian_learner(rows: fmpq_mat, parameters: GaussianParameters, coins: Gau
     return PrivateGaussianResult(mean, halved, parameters)  # line 6
 
 
+@overload
 def private_mean(
     x: object,
     *,
     epsilon: Real,
     delta: Real,
     lambda_0: Real,
-    edition: Edition = REPAIRED,
+    edition: Edition = DEFAULT_EDITION,
     rng: Rng | None = None,
+) -> PrivateMeanResult: ...
+
+
+@overload
+def private_mean(x: object, *, parameters: MeanParameters, rng: Rng | None = None) -> PrivateMeanResult: ...
+
+
+def private_mean(
+    x: object,
+    *,
+    epsilon: Real | None = None,
+    delta: Real | None = None,
+    lambda_0: Real | None = None,
+    edition: Edition = DEFAULT_EDITION,
+    rng: Rng | None = None,
+    parameters: MeanParameters | None = None,
 ) -> PrivateMeanResult:
     """Algorithm 1: a differentially private mean of subgaussian data, or FAIL.
 
@@ -576,10 +745,13 @@ def private_mean(
         Privacy parameters, in (0, 1] and (0, 1). Strings such as "1e-6" are taken exactly.
     lambda_0
         Outlier threshold, at least 1: about d for well-behaved data, chosen without looking at them.
+        SHARP also takes "gaussian", which chooses it for Gaussian rows (:func:`gaussian_lambda_0`).
     edition
-        REPAIRED. PRINTED is not private.
+        REPAIRED, or SHARP, which needs far fewer rows for far less noise. PRINTED is not private.
     rng
         None draws coins from the operating system. A generator is for tests: who knows its state can undo the noise.
+    parameters
+        A record that was made before, in place of epsilon, delta, lambda_0 and edition: the plan of SHARP takes seconds.
 
     Returns
     -------
@@ -598,28 +770,47 @@ def private_mean(
 
     Privacy
     -------
-    (epsilon, delta)-DP under replace-one adjacency in REPAIRED, for finite rows and a public n. Not private in PRINTED.
+    (epsilon, delta)-DP under replace-one adjacency in REPAIRED and SHARP, for finite rows and a public n. Not private in
+    PRINTED. Parameters that were not made by this package's functions guarantee nothing.
 
     References
     ----------
     Algorithm 1, Theorem 8.
     """
     rows = exact_matrix("x", x)
-    parameters = mean_parameters(
-        rows.nrows(), rows.ncols(), epsilon=epsilon, delta=delta, lambda_0=lambda_0, edition=edition
-    )
-    _warn_if_printed(edition)
-    return _mean_release(rows, parameters, draw_mean_coins(parameters, rng))
+    asked = {"epsilon": epsilon, "delta": delta, "lambda_0": lambda_0, "edition": edition}
+    made = asked_or_made(mean_parameters, MeanParameters, rows.nrows(), rows.ncols(), parameters, **asked)
+    _warn_if_printed(made.edition)
+    return _mean_release(_fitting(rows, made), made, draw_mean_coins(made, rng))
 
 
+@overload
 def private_covariance(
     x: object,
     *,
     epsilon: Real,
     delta: Real,
     lambda_0: Real,
-    edition: Edition = REPAIRED,
+    edition: Edition = DEFAULT_EDITION,
     rng: Rng | None = None,
+) -> PrivateCovarianceResult: ...
+
+
+@overload
+def private_covariance(
+    x: object, *, parameters: CovarianceParameters, rng: Rng | None = None
+) -> PrivateCovarianceResult: ...
+
+
+def private_covariance(
+    x: object,
+    *,
+    epsilon: Real | None = None,
+    delta: Real | None = None,
+    lambda_0: Real | None = None,
+    edition: Edition = DEFAULT_EDITION,
+    rng: Rng | None = None,
+    parameters: CovarianceParameters | None = None,
 ) -> PrivateCovarianceResult:
     """Algorithm 5.1: a differentially private covariance of subgaussian data, or FAIL. Arguments as :func:`private_mean`.
 
@@ -640,28 +831,45 @@ def private_covariance(
 
     Privacy
     -------
-    (epsilon, delta)-DP under replace-one adjacency in REPAIRED, for finite rows and a public n. Not private in PRINTED.
+    (epsilon, delta)-DP under replace-one adjacency in REPAIRED and SHARP, for finite rows and a public n. Not private in
+    PRINTED. Parameters that were not made by this package's functions guarantee nothing.
 
     References
     ----------
     Algorithm 5.1, Theorem 43.
     """
     rows = exact_matrix("x", x)
-    parameters = covariance_parameters(
-        rows.nrows(), rows.ncols(), epsilon=epsilon, delta=delta, lambda_0=lambda_0, edition=edition
-    )
-    _warn_if_printed(edition)
-    return _covariance_release(rows, parameters, draw_covariance_coins(parameters, rng))
+    asked = {"epsilon": epsilon, "delta": delta, "lambda_0": lambda_0, "edition": edition}
+    made = asked_or_made(covariance_parameters, CovarianceParameters, rows.nrows(), rows.ncols(), parameters, **asked)
+    _warn_if_printed(made.edition)
+    return _covariance_release(_fitting(rows, made), made, draw_covariance_coins(made, rng))
 
 
+@overload
 def private_gaussian(
     x: object,
     *,
     epsilon: Real,
     delta: Real,
     lambda_0: Real,
-    edition: Edition = REPAIRED,
+    edition: Edition = DEFAULT_EDITION,
     rng: Rng | None = None,
+) -> PrivateGaussianResult: ...
+
+
+@overload
+def private_gaussian(x: object, *, parameters: GaussianParameters, rng: Rng | None = None) -> PrivateGaussianResult: ...
+
+
+def private_gaussian(
+    x: object,
+    *,
+    epsilon: Real | None = None,
+    delta: Real | None = None,
+    lambda_0: Real | None = None,
+    edition: Edition = DEFAULT_EDITION,
+    rng: Rng | None = None,
+    parameters: GaussianParameters | None = None,
 ) -> PrivateGaussianResult:
     """Algorithm 5.2: a differentially private mean and covariance, or FAIL. Arguments as :func:`private_mean`.
 
@@ -682,17 +890,15 @@ def private_gaussian(
 
     Privacy
     -------
-    (epsilon, delta)-DP under replace-one adjacency in REPAIRED, for finite rows and a public n. PRINTED claims
-    (2 epsilon, 2 delta) and is not private.
+    (epsilon, delta)-DP under replace-one adjacency in REPAIRED and SHARP, for finite rows and a public n. PRINTED claims
+    (2 epsilon, 2 delta) and is not private. Parameters that were not made by this package's functions guarantee nothing.
 
     References
     ----------
     Algorithm 5.2, Theorem 4, Corollary 45.
     """
     rows = exact_matrix("x", x)
-    parameters = gaussian_parameters(
-        rows.nrows(), rows.ncols(), epsilon=epsilon, delta=delta, lambda_0=lambda_0, edition=edition
-    )
-    _warn_if_printed(edition)
-    coins = draw_gaussian_coins(parameters, rng)
-    return _gaussian_learner(rows, parameters, coins)
+    asked = {"epsilon": epsilon, "delta": delta, "lambda_0": lambda_0, "edition": edition}
+    made = asked_or_made(gaussian_parameters, GaussianParameters, rows.nrows(), rows.ncols(), parameters, **asked)
+    _warn_if_printed(made.edition)
+    return _gaussian_learner(_fitting(rows, made), made, draw_gaussian_coins(made, rng))

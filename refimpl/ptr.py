@@ -11,12 +11,22 @@ import hashlib
 from fractions import Fraction
 from typing import TypeVar
 
-from refimpl.parameters import REPAIRED, Edition, Real, as_integer, as_rational, checked_edition
+from refimpl.parameters import (
+    REPAIRED,
+    CovarianceParameters,
+    Edition,
+    MeanParameters,
+    Real,
+    as_integer,
+    as_rational,
+    checked_edition,
+)
 from refimpl.reals import ExpFraction
 from refimpl.results import TestCoin
 
 __all__ = [
     "coin_passes",
+    "pass_probability",
     "printed_formula_at_growth",
     "ptr_pass_probability",
     "ptr_pass_probability_at_growth",
@@ -83,6 +93,12 @@ def _law(score: int, growth: Number, delta: Fraction, edition: Edition) -> Numbe
     return _repaired(score, growth, delta, edition.sensitivity)
 
 
+def _edition_with_a_formula(edition: Edition) -> Edition:
+    if checked_edition(edition).test_law == "table":
+        raise ValueError(f"edition must have a law over epsilon and delta; {edition}'s is a table in its parameters")
+    return edition
+
+
 def _checked_delta(delta: Real) -> Fraction:
     number = as_rational("delta", delta)
     if not 0 < number < 1:
@@ -133,7 +149,7 @@ def ptr_pass_probability_at_growth(
     Claim 10, Claim 58, Eq. (135); Desfontaines, Voss, Gipson and Mandayam (2022) for the optimal curve.
     """
     z, exact_delta = as_integer("score", score, 0), _checked_delta(delta)
-    checked_edition(edition)
+    _edition_with_a_formula(edition)
     if isinstance(growth, ExpFraction):
         if growth <= 1:
             raise ValueError("growth must be greater than 1")
@@ -177,8 +193,44 @@ def ptr_pass_probability(score: int, epsilon: Real, delta: Real, *, edition: Edi
     exact_epsilon = as_rational("epsilon", epsilon)
     if exact_epsilon <= 0:
         raise ValueError(f"epsilon must be positive, got {epsilon}")
-    growth = ExpFraction(exact_epsilon / checked_edition(edition).sensitivity)
+    growth = ExpFraction(exact_epsilon / _edition_with_a_formula(edition).sensitivity)
     return _law(as_integer("score", score, 0), growth, _checked_delta(delta), edition)
+
+
+def pass_probability(score: int, parameters: MeanParameters | CovarianceParameters) -> Fraction | ExpFraction:
+    """Pr[the test of these parameters passes], exactly: a formula over their budget, or the entry of their table.
+
+    Parameters
+    ----------
+    score
+        z, a nonnegative integer.
+    parameters
+        Of :func:`mean_parameters` or :func:`covariance_parameters`. In SHARP a score of k or more never passes.
+
+    Returns
+    -------
+    Fraction or ExpFraction
+        In [0, 1].
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``score`` is not a nonnegative integer.
+
+    Privacy
+    -------
+    A function of public numbers and the score.
+
+    References
+    ----------
+    Claim 10; in SHARP the pointwise least law, whose numbers its plan holds.
+    """
+    p = parameters
+    if p.edition.test_law == "table":
+        table = p.pass_probabilities[: p.k]
+        z = as_integer("score", score, 0)
+        return table[z] if z < len(table) else Fraction(0)
+    return ptr_pass_probability(score, p.test_epsilon, p.test_delta, edition=p.edition)
 
 
 def coin_passes(probability: Fraction | ExpFraction, coin: TestCoin) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "PrivateMeanResult",
     "StableCovarianceResult",
     "StableMeanResult",
+    "StableMomentsResult",
     "TestCoin",
 ]
 
@@ -49,7 +50,7 @@ class StableCovarianceResult:
     covariance: Any
     score: int
     weights: Any
-    entry_level: Sequence[int] | NDArray[np.int64]
+    entry_level: Sequence[int] | NDArray[np.integer[Any]]
     good_subsets: tuple[frozenset[int], ...] | None = None
 
 
@@ -74,8 +75,36 @@ class StableMeanResult:
     mean: Any
     score: int
     weights: Any
-    entry_level: Sequence[int] | NDArray[np.int64]
+    entry_level: Sequence[int] | NDArray[np.integer[Any]]
     cores: tuple[frozenset[int], ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class StableMomentsResult:
+    """What the one stage of SHARP computes. Not private: never show it to anybody who may not see the data.
+
+    Attributes
+    ----------
+    mean
+        The weighted mean, d numbers (in units of x); None where the score is k, or no row has weight (only if n < k).
+    covariance
+        d x d weighted scatter about that mean (in units of x squared); None where the mean is.
+    score
+        SCORE, an integer in 0..k.
+    weights
+        One weight a row of x, in [0, 1/n]; they sum to b <= 1.
+    entry_level
+        For each row the least ell with the row in S_ell, or the last level + 1 (k + window) if there is none.
+    good_subsets
+        The sets S_0, S_1, ... themselves, each computed on its own (refimpl); None where only ``entry_level`` is kept.
+    """
+
+    mean: Any
+    covariance: Any
+    score: int
+    weights: Any
+    entry_level: Sequence[int] | NDArray[np.integer[Any]]
+    good_subsets: tuple[frozenset[int], ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +164,13 @@ class MeanCoins:
     test
         The coin of the propose-test-release test.
     reference
-        The reference set R: distinct indices in 0..n-1, as many as the parameters say.
+        The reference set R: distinct indices in 0..n-1, as many as the parameters say. None in SHARP, which has none.
     normals
         d independent standard normal numbers; the release is mean + c L z with L the lower Cholesky factor.
     """
 
     test: TestCoin
-    reference: tuple[int, ...]
+    reference: tuple[int, ...] | None
     normals: NDArray[np.float64]
 
 
@@ -154,8 +183,9 @@ class CovarianceCoins:
     test
         The coin of the propose-test-release test.
     normals
-        refimpl: N x d independent standard normals, the N draws as printed. fastimpl: the d x d lower triangular Bartlett
-        factor A of a Wishart law with N degrees of freedom, which makes L A A^T L^T / N equal to them in law.
+        refimpl: N x d independent standard normals, the N draws as printed. fastimpl, and both for SHARP: the d x d lower
+        triangular Bartlett factor A of a Wishart law with N degrees of freedom, which makes L A A^T L^T / N equal to them
+        in law.
     """
 
     test: TestCoin
@@ -164,7 +194,10 @@ class CovarianceCoins:
 
 @dataclass(frozen=True, eq=False)
 class GaussianCoins:
-    """The coins of Algorithm 5.2: those of Algorithm 1 and those of Algorithm 5.1, independent."""
+    """The coins of Algorithm 5.2: those of Algorithm 1 and those of Algorithm 5.1, independent.
+
+    SHARP's learner has one test, whose coin is ``mean.test``; it does not look at ``covariance.test``.
+    """
 
     mean: MeanCoins
     covariance: CovarianceCoins
