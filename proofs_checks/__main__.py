@@ -1,7 +1,7 @@
 """The command ``bhs23-audit``: check the paper's statements on implementations, and show what was found.
 
 Exit status: 0 everything was as it should be, 1 something was refuted (or an expected refutation did not refute), 2 usage,
-3 the audit itself broke, 130 interrupted.
+3 the audit itself broke (what it had found is printed all the same), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -23,26 +23,33 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from proofs_checks import formats, report
-from proofs_checks.audit import PROFILES, Outcome, TargetRaisedError, audit, examine, targets_for
+from proofs_checks.audit import PROFILES, Outcome, TargetRaisedError, audit, examine
 from proofs_checks.blackbox import (
     Budget,
     PrivateRelease,
     Settings,
+    TargetHungError,
     audit_release,
     generic_pairs,
     habits_of,
+    habits_within,
+    quiet_rows,
     steered_pairs,
 )
+from proofs_checks.collect import Question, Run, collect, questions
 from proofs_checks.foreign import new_adapter
 from proofs_checks.lemma import LEMMAS, AuditError, Lemma, Violation
-from proofs_checks.paper import LEDGER, markdown_map, promised_checks
+from proofs_checks.paper import LEDGER, SHARP_LEDGER, markdown_map, promised_checks
+from proofs_checks.state import State
 from proofs_checks.target import Target, load_target
-from refimpl.parameters import EDITIONS, REPAIRED
+from proofs_checks.vectors import command as vectors_command
+from refimpl.parameters import EDITIONS, REPAIRED, SHARP
 
 REFUTED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 DEFAULT_TARGETS = ["refimpl", "fastimpl"]
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False, help=__doc__)
+app.add_typer(vectors_command.app, name="vectors")
 
 
 def _usage(message: str) -> NoReturn:
@@ -55,7 +62,8 @@ def _targets(names: Sequence[str], edition: str, rounding: str | None) -> list[T
         _usage(f"--edition must be one of {', '.join(EDITIONS)}, got {edition!r}")
     try:
         allowance = None if rounding is None else Fraction(rounding)
-        return [load_target(name, EDITIONS[edition.upper()], allowance) for name in names]
+        with redirect_stdout(sys.stderr):  # what a module prints when it is imported is no part of a report
+            return [load_target(name, EDITIONS[edition.upper()], allowance) for name in names]
     except (ValueError, ZeroDivisionError) as error:
         _usage(str(error))
 
@@ -75,42 +83,44 @@ def _progress(total: int, console: Console) -> Iterator[Progress]:
         yield progress
 
 
-def _collect(
-    targets: Sequence[Target], checks: Sequence[Lemma], profile: str, seed: int, console: Console
-) -> tuple[list[Outcome], bool]:
+def _collect(asked: Sequence[Question], how: Run, console: Console) -> tuple[list[Outcome], bool]:
     """Every outcome, with a live display on a terminal and one plain line an outcome elsewhere.
 
     Ctrl-C ends the collection and loses nothing: the second value says whether it came to its end.
     """
     outcomes: list[Outcome] = []
     try:
-        _collect_into(outcomes, targets, checks, profile, seed, console)
+        with _progress(len(asked), console) as progress:
+            (task,) = progress.task_ids
+
+            def show(question: Question) -> None:
+                progress.update(task, description=f"{question.check.item} on {question.target.name}")
+
+            for outcome in collect(asked, how, show):
+                outcomes.append(outcome)
+                progress.advance(task)
+                if not console.is_terminal:
+                    _print_line(outcome, console)
     except KeyboardInterrupt:
         return outcomes, False
     return outcomes, True
 
 
-def _collect_into(
-    outcomes: list[Outcome],
-    targets: Sequence[Target],
-    checks: Sequence[Lemma],
-    profile: str,
-    seed: int,
-    console: Console,
-) -> None:
-    with _progress(sum(len(targets_for(check, targets)) for check in checks), console) as progress:
-        (task,) = progress.task_ids
+def _print_line(outcome: Outcome, console: Console) -> None:
+    where = f"{outcome.target.name}, {outcome.target.edition.name}"
+    tally = f"{outcome.tally.telling}/{outcome.tally.cases} telling"
+    console.print(f"{outcome.check.item} [{where}]: {report.verdict_text(outcome)} ({tally})", markup=False)
 
-        def show(check: Lemma, target: Target) -> None:
-            progress.update(task, description=f"{check.item} on {target.name}")
 
-        for outcome in audit(targets, PROFILES[profile], seed=seed, checks=checks, progress=show):
-            outcomes.append(outcome)
-            progress.advance(task)
-            if not console.is_terminal:
-                where = f"{outcome.target.name}, {outcome.target.edition.name}"
-                tally = f"{outcome.tally.telling}/{outcome.tally.cases} telling"
-                console.print(f"{outcome.check.item} [{where}]: {report.verdict_text(outcome)} ({tally})", markup=False)
+def _how(profile: str, seed: int, jobs: int, seconds: float, state: Path | None) -> Run:
+    if profile not in PROFILES:
+        _usage(f"--profile must be one of {', '.join(PROFILES)}, got {profile!r}")
+    if jobs < 1 or not seconds > 0:
+        _usage("--jobs must be at least 1, and --time-limit positive")
+    try:
+        return Run(profile, seed, jobs, seconds, None if state is None else State(state, profile, seed))
+    except ValueError as error:
+        _usage(str(error))
 
 
 @app.command()
@@ -139,16 +149,24 @@ def run(
     baseline: Annotated[
         Path | None, typer.Option(help="JSON of an earlier run: only what did not fail in it gives status 1.")
     ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="Keep finished outcomes in this file; a run with the same file goes on from there."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    time_limit: Annotated[float, typer.Option(help="Seconds that one call of a target may take.")] = 60.0,
 ) -> None:
     """Run the checks on the given targets, and PRINTED's known-false statements, which must show as refuted."""
-    if profile not in PROFILES:
-        _usage(f"--profile must be one of {', '.join(PROFILES)}, got {profile!r}")
+    how = _how(profile, seed, jobs, time_limit, state)
     names = targets or DEFAULT_TARGETS
     audited, checks = _targets(names, edition, rounding), _checks(check or [])
     kinds, known = _failure_rules(fail_on or [], baseline)
     console = Console(stderr=as_json, width=None if sys.stdout.isatty() else 160)
     began = time.monotonic()
-    outcomes, complete = _collect(audited, checks, profile, seed, console)
+    outcomes, complete = _collect(questions(audited, checks), how, console)
+    if how.state is not None:
+        said = f"{how.state.found} of {len(outcomes)} outcomes were in it and were not run again"
+        console.print(f"state {state}: {said}", markup=False, highlight=False, soft_wrap=True)
     record = formats.as_record(outcomes, profile=profile, seed=seed, complete=complete)
     if as_json:
         print(formats.WRITERS["json"](record), end="")
@@ -164,6 +182,8 @@ def run(
     )
     if baseline is not None:
         console.print(f"{len(failing)} not in the baseline {baseline}", markup=False, highlight=False)
+    if any(outcome.verdict == "broken" for outcome in outcomes):
+        raise typer.Exit(BROKEN)
     raise typer.Exit(INTERRUPTED if not complete else REFUTED if failing else 0)
 
 
@@ -193,6 +213,8 @@ def _show_counterexamples(
     """
     of_printed = bool(outcomes) and all(o.target.edition.name == "PRINTED" for o in outcomes)
     for outcome in outcomes:
+        if outcome.verdict == "broken":
+            print(f"bhs23-audit: {outcome.check.name}: {outcome.note}", file=sys.stderr)
         if outcome.case is None:
             continue
         if outcome in unexpected or of_printed:
@@ -212,7 +234,7 @@ def paper(
         bool, typer.Option(help="Print the map from paper to project, without verdicts, and stop.")
     ] = False,
 ) -> None:
-    """The ledger: every numbered item with its verdict in both editions, computed now on refimpl."""
+    """The ledger: every numbered item with its verdict in both editions, and SHARP's statements, computed now on refimpl."""
     if markdown:
         print(markdown_map(), end="")
         return
@@ -221,13 +243,15 @@ def paper(
     console = Console(width=None if sys.stdout.isatty() else 200)
     outcomes: list[Outcome] = []
     for edition in EDITIONS:
-        checks = [check for check in LEMMAS.values() if check.name in promised_checks()]
+        sharp = edition == SHARP.name
+        checks = [c for c in LEMMAS.values() if c.name in promised_checks() and c.is_about_sharp == sharp]
         for check in checks:
             # Equality with refimpl is the business of fastimpl; everything else is shown on the specification itself.
             name = "fastimpl" if check.name.endswith("_equals_refimpl") else "refimpl"
             targets = _targets([name], edition, None)
             outcomes += audit(targets, PROFILES[profile], seed=seed, checks=[check], expect_refutations=False)
     sound = report.print_ledger(LEDGER, outcomes, console)
+    sound = report.print_ledger(SHARP_LEDGER, outcomes, console, "SHARP, statement by statement") and sound
     raise typer.Exit(0 if sound else REFUTED)
 
 
@@ -268,31 +292,40 @@ def blackbox(
     runs: Annotated[int, typer.Option(help="Test runs on each side.")] = 2000,
     level: Annotated[float, typer.Option(help="Chance that a target which keeps its claim is refuted.")] = 1e-3,
     jobs: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    time_limit: Annotated[float, typer.Option(help="Seconds that one run of the target may take.")] = 60.0,
     seed: Annotated[int, typer.Option(help="Of every seed that the target is given.")] = 0,
     generic: Annotated[bool, typer.Option(help="Also probe pairs that are not of the paper's analysis.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Audit a target that only releases: a lower bound on its epsilon, from runs on adjacent data."""
     (loaded,) = _targets([target], edition, None)
+    # Worker processes load the target by its name. A program cannot be sent to them, and has a time limit of its own.
+    by_name = not target.startswith("exec:")
     try:
         budget, outlier = Budget.of(epsilon, delta), Fraction(lambda_0)
         probes, searched = max(20, runs // 10), max(40, runs // 5)
         settings = Settings(level=level, probe_runs=probes, search_runs=searched, test_runs=runs, jobs=jobs)
+        settings = replace(settings, seconds=time_limit) if by_name else replace(settings, jobs=1)
     except (ValueError, ZeroDivisionError) as error:
         _usage(str(error))
     if not loaded.provides([function]):
         _usage(f"{target} has no {function}")
-    # Worker processes load the target by its name; a program cannot be sent to them.
-    by_name = jobs > 1 and not target.startswith("exec:")
     implementation = target if by_name else loaded.implementation
     release = PrivateRelease(implementation, budget.epsilon, budget.delta, outlier, loaded.edition, function)
-    if not by_name:
-        settings = replace(settings, jobs=1)
-    pair, used = steered_pairs(release, budget, outlier, rows, settings, edition=loaded.edition, seed=seed)
+    try:
+        pair, used = steered_pairs(release, budget, outlier, rows, settings, edition=loaded.edition, seed=seed)
+    except TargetHungError as error:
+        print(
+            json.dumps({"target": target, "verdict": "raised", "note": str(error)}) if as_json else f"{target}: {error}"
+        )
+        raise typer.Exit(REFUTED) from None
     pairs = [pair, *generic_pairs(len(pair.x), 1)] if generic else [pair]
     outcome = audit_release(release, pairs, budget, settings, name=target, seed=seed)
     outcome.search_runs_used += used
-    habits = habits_of(release, pair.x)
+    both = function == "private_mean" and loaded.provides(["private_covariance"])
+    covariance = replace(release, function="private_covariance") if both else None
+    x = quiet_rows(len(pair.x))
+    habits = habits_within(time_limit, release, x, covariance) if by_name else habits_of(release, x, covariance)
     if as_json:
         print(json.dumps({**outcome.to_json(), "habits": [vars(habit) for habit in habits]}, indent=1))
     else:
@@ -318,7 +351,7 @@ def new_adapter_command(name: Annotated[str, typer.Argument(help="What the targe
 def main() -> None:
     """Entry point: ``bhs23-audit`` alone is ``bhs23-audit run``."""
     sys.path.insert(0, str(Path.cwd()))  # a target in the folder one stands in is found, as with python -m
-    known = {"run", "paper", "replay", "blackbox", "new-adapter", "--help"}
+    known = {"run", "paper", "replay", "blackbox", "new-adapter", "vectors", "--help"}
     if not any(argument in known for argument in sys.argv[1:2]):
         sys.argv.insert(1, "run")
     try:

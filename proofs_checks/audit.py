@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import hypothesis
@@ -23,11 +24,14 @@ from proofs_checks import (  # noqa: F401 - registers the checks
     privacy,
     ptr,
     scalars,
+    sharp,
+    sharp_curves,
 )
 from proofs_checks.datasets import pinned
 from proofs_checks.lemma import LEMMAS, AuditError, Claim, Lemma, Telling, Violation
+from proofs_checks.stages import Departure, first_departure
 from proofs_checks.target import Target
-from refimpl.parameters import PRINTED
+from refimpl.parameters import PRINTED, SHARP
 
 __all__ = [
     "PROFILES",
@@ -43,7 +47,7 @@ __all__ = [
     "targets_for",
 ]
 
-Verdict = Literal["held", "refuted", "raised", "not provided", "not run"]
+Verdict = Literal["held", "refuted", "raised", "not provided", "not run", "broken"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Tally:
     telling: int = 0
     claims: int = 0
     tightest: float = -math.inf
-    tightest_claim: Claim | None = None
+    tightest_claim: Claim | str | None = None
     tightest_case: Any = None
 
 
@@ -87,15 +91,20 @@ class Outcome:
     Attributes
     ----------
     verdict, expected
-        What was found, and the verdict that is no failure of the run.
+        What was found, and the verdict that is no failure of the run. "broken" says that the audit broke, not the target.
     cases, telling, claims
         Cases examined, how many of them tell anything, and how many inequalities were decided.
     tightest, tightest_claim
         The largest left/right of an inequality that was seen.
     case, claim
-        The counterexample and the claim that it breaks, if refuted; the case at which the target raised, if it did.
+        The counterexample and the claim that it breaks, if refuted; the case at which the target raised, if it did. The claim
+        is its text alone where the outcome comes from another process or from a file.
     note
         Why, where there is no number that says it.
+    departure
+        The first stage at which a target that was refuted, or raised, departs from refimpl; None where no difference is seen.
+    seconds
+        How long it took.
     """
 
     check: Lemma
@@ -104,8 +113,10 @@ class Outcome:
     expected: Verdict
     tally: Tally = field(default_factory=Tally)
     case: Any = None
-    claim: Claim | None = None
+    claim: Claim | str | None = None
     note: str = ""
+    departure: Departure | None = None
+    seconds: float = 0.0
 
     @property
     def is_as_expected(self) -> bool:
@@ -166,15 +177,24 @@ def _items(check: Lemma, target: Target, case: Any) -> Iterator[Claim | Telling]
             item = next(body, None)
         except AuditError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise TargetRaisedError(case, error) from error
         if item is None:
             return
         yield item
 
 
-def _count(check: Lemma, target: Target, case: Any, tally: Tally) -> float:
+Looking = Callable[[Any], None]
+"""Told of every case before it is examined."""
+
+
+def _look_away(_case: Any) -> None:
+    pass
+
+
+def _count(check: Lemma, target: Target, case: Any, tally: Tally, looking: Looking = _look_away) -> float:
     """Examine one case and count it; return what the search climbs on: 1 if it tells, plus its tightness (at most 2)."""
+    looking(case)
     found = examine(check, target, case)
     tally.cases += 1
     tally.telling += found.telling
@@ -185,7 +205,7 @@ def _count(check: Lemma, target: Target, case: Any, tally: Tally) -> float:
     return found.telling + min(ratio, 2.0)
 
 
-def _search(check: Lemma, target: Target, cases: int, seed: int, tally: Tally) -> None:
+def _search(check: Lemma, target: Target, cases: int, seed: int, tally: Tally, looking: Looking = _look_away) -> None:
     """Draw cases from the strategy, climbing on telling and tight ones; shrink what refutes. Deterministic for a seed."""
     assert check.cases is not None, "a check that is searched has a strategy"
 
@@ -201,28 +221,48 @@ def _search(check: Lemma, target: Target, cases: int, seed: int, tally: Tally) -
     )
     @hypothesis.given(case=check.cases())
     def probe(case: Any) -> None:
-        hypothesis.target(_count(check, target, case, tally), label="telling and tightness")
+        hypothesis.target(_count(check, target, case, tally, looking), label="telling and tightness")
 
     probe()
 
 
 def pinned_cases_for(check: Lemma, target: Target) -> list[Any]:
-    """The pinned cases of a check that are not too large for the target."""
-    cases = (*check.examples(), *pinned(check.name))
+    """The pinned cases of a check that are not too large for the target, small ones first: the least one refutes."""
+    cases = sorted((*check.examples(), *pinned(check.name)), key=lambda case: int(case.size(target.edition)))
     return [case for case in cases if case.size(target.edition) <= target.most_rows]
 
 
-def run_check(check: Lemma, target: Target, profile: Profile, seed: int = 0) -> Outcome:
+def run_check(
+    check: Lemma, target: Target, profile: Profile, seed: int = 0, *, looking: Looking = _look_away
+) -> Outcome:
     """Run one check on one target: its pinned cases, then ``profile.cases`` searched ones.
+
+    Parameters
+    ----------
+    check, target, profile, seed
+        What is run, how much of it, and from which seed.
+    looking
+        Told of every case before it is examined, for who must know at which one a target hangs or ends the process.
 
     Raises
     ------
     AuditError
         If the check turns out vacuous: no claim, or fewer telling cases than it promises.
     """
+    began = time.monotonic()
+    outcome = _outcome(check, target, profile, seed, looking)
+    if outcome.verdict in {"refuted", "raised"} and not outcome.is_as_expected and target.name != "refimpl":
+        _localize(outcome)
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def _outcome(check: Lemma, target: Target, profile: Profile, seed: int, looking: Looking) -> Outcome:
     expected: Verdict = "refuted" if check.is_refuted_in(target.edition.name) else "held"
     outcome = Outcome(check, target, "held", expected)
     reason = check.skip_reason()
+    if target.edition is SHARP and not check.is_about_sharp:
+        reason = "a statement about the paper's two stages, and SHARP has one"
     if reason or (target.name == "refimpl" and check.name.endswith("_equals_refimpl")):
         outcome.verdict, outcome.note = "not run", reason or "it is the specification"
         return outcome
@@ -230,14 +270,7 @@ def run_check(check: Lemma, target: Target, profile: Profile, seed: int = 0) -> 
         outcome.verdict, outcome.note = "not provided", ", ".join(n for n in check.needs if not target.provides([n]))
         return outcome
     try:
-        for case in pinned_cases_for(check, target):
-            _count(check, target, case, outcome.tally)
-        pinned_cases, pinned_telling = outcome.tally.cases, outcome.tally.telling
-        if check.domain is None:
-            _search(check, target, max(profile.least, profile.cases // check.cost), seed, outcome.tally)
-        else:
-            for case in check.domain(profile.name):
-                _count(check, target, case, outcome.tally)
+        pinned_cases, pinned_telling = _examine_all(check, target, profile, seed, outcome.tally, looking)
     except Violation as violation:
         outcome.tally.cases, outcome.tally.telling = outcome.tally.cases + 1, outcome.tally.telling + 1
         outcome.verdict, outcome.case, outcome.claim = "refuted", violation.case, violation.claim
@@ -247,6 +280,33 @@ def run_check(check: Lemma, target: Target, profile: Profile, seed: int = 0) -> 
         return outcome
     _demand_tells(check, target, outcome.tally, pinned_cases, pinned_telling)
     return outcome
+
+
+def _examine_all(
+    check: Lemma, target: Target, profile: Profile, seed: int, tally: Tally, looking: Looking
+) -> tuple[int, int]:
+    """Pinned cases first, then the search or the domain; returns how many were pinned, and how many of these tell."""
+    for case in pinned_cases_for(check, target):
+        _count(check, target, case, tally, looking)
+    pinned_cases, pinned_telling = tally.cases, tally.telling
+    if check.domain is None:
+        _search(check, target, max(profile.least, profile.cases // check.cost), seed, tally, looking)
+    else:
+        for case in check.domain(profile.name):
+            _count(check, target, case, tally, looking)
+    return pinned_cases, pinned_telling
+
+
+def _localize(outcome: Outcome) -> None:
+    """Find the stage at which the target departs from refimpl. A verdict is never lost to a failure to explain it."""
+    if outcome.target.implementation is None or outcome.note.startswith("ForeignHang"):
+        return
+    try:
+        outcome.departure = first_departure(outcome.target, outcome.case)
+    except Exception as error:  # whatever it is, the refutation stands
+        outcome.note = (
+            f"{outcome.note}{'; ' if outcome.note else ''}the stage was not found: {type(error).__name__}: {error}"
+        )
 
 
 def _demand_tells(check: Lemma, target: Target, tally: Tally, pinned_cases: int, pinned_telling: int) -> None:
@@ -278,8 +338,13 @@ def audit(
 
 
 def targets_for(check: Lemma, targets: Sequence[Target], *, expect_refutations: bool = True) -> list[Target]:
-    """On what a check runs: the targets, or the paper alone; and once more in PRINTED where the errata refute it."""
+    """On what a check runs: the targets, or the paper alone; and once more in PRINTED where the errata refute it.
+
+    SHARP's statements are about SHARP, whatever edition is asked for.
+    """
     chosen = [Target("paper", None, targets[0].edition)] if check.is_about_the_paper else list(targets)
+    if check.is_about_sharp:
+        chosen = [replace(target, edition=SHARP) for target in chosen]
     refuted = expect_refutations and "printed" in check.refuted_by
     return [*chosen, *(expected_refutations(chosen) if refuted else ())]
 

@@ -11,16 +11,19 @@ its claim is refuted with probability at most alpha, whatever the search did. Wh
 
 from __future__ import annotations
 
+import ctypes
 import io
 import math
+import os
 import random
+import sys
+import tempfile
 import time
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -33,6 +36,7 @@ from scipy import stats
 
 from proofs_checks.privacy import OutlierFamily
 from proofs_checks.target import load_target
+from proofs_checks.workers import Lost, Pool, Watch
 from refimpl.parameters import REPAIRED, Edition, PrintedEditionWarning, Real, as_rational, mean_parameters
 
 __all__ = [
@@ -43,14 +47,17 @@ __all__ = [
     "Habit",
     "PrivateRelease",
     "Settings",
+    "TargetHungError",
     "audit_pair",
     "audit_release",
     "generic_pairs",
     "habits_of",
+    "habits_within",
     "lower_bound",
     "out_of_scope",
     "outlier_pair",
     "outlier_values",
+    "quiet_rows",
     "shared_noise",
     "steered_pairs",
 ]
@@ -92,7 +99,9 @@ class Settings:
     events
         How many events are tested; the level is shared among them.
     jobs
-        Worker processes; 1 runs in this process.
+        Worker processes; 1 runs in this process, unless there is a time limit.
+    seconds
+        Time limit of one run, or None. A run can only be ended with its process, and so a limit needs a picklable release.
     """
 
     level: float = 1e-3
@@ -101,6 +110,7 @@ class Settings:
     test_runs: int = 2000
     events: int = 3
     jobs: int = 1
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:
@@ -191,24 +201,64 @@ def out_of_scope(pair: DataPair) -> str | None:
 
 @dataclass(frozen=True)
 class Observation:
-    """What one run shows: labels (FAIL, release, raised ..., warned ..., printed ...), the numbers, and the time it took."""
+    """What one run shows: labels (FAIL, release, raised ..., warned ..., printed ..., hung), the numbers, and its time."""
 
     labels: frozenset[str]
     values: tuple[float, ...] | None
     seconds: float
 
 
+class TargetHungError(Exception):
+    """The target did not answer within the time limit, again and again."""
+
+
+@dataclass
+class _Printed:
+    text: str = ""
+
+
+def _flush() -> None:
+    """Empty every buffer on the way to the descriptors, those of C too."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        with suppress(OSError, ValueError, AttributeError):  # closed, or not there at all
+            stream.flush()  # type: ignore[union-attr]  # likewise
+    with suppress(OSError, TypeError, AttributeError):  # no C library to be found by that name
+        ctypes.CDLL(None).fflush(None)
+
+
+@contextmanager
+def _capture() -> Iterator[_Printed]:
+    """Whatever is printed in here: by Python, and by C code and child processes, which write to the descriptors."""
+    printed, text = _Printed(), io.StringIO()
+    _flush()
+    with tempfile.TemporaryFile() as file:
+        kept: dict[int, int] = {}
+        for descriptor in (1, 2):
+            with suppress(OSError):  # it is closed: nothing can be printed there
+                kept[descriptor] = os.dup(descriptor)
+                os.dup2(file.fileno(), descriptor)
+        try:
+            with redirect_stdout(text), redirect_stderr(text):
+                yield printed
+        finally:
+            _flush()
+            for descriptor, copy in kept.items():
+                os.dup2(copy, descriptor)
+                os.close(copy)
+        file.seek(0)
+        printed.text = text.getvalue() + file.read().decode(errors="replace")
+
+
 def observe(release: Release, x: Floats, seed: int | None) -> Observation:
     """Run a release once and look at everything that leaves it."""
-    text = io.StringIO()
     labels, values = set(), None
-    with warnings.catch_warnings(record=True) as caught, redirect_stdout(text), redirect_stderr(text):
+    with warnings.catch_warnings(record=True) as caught, _capture() as printed:
         warnings.simplefilter("always")
         began = time.perf_counter()
         try:
             values = _numbers(release(x, seed))
             labels.add(FAIL if values is None else RELEASED)
-        except Exception as error:  # noqa: BLE001, RUF100 - whatever a stranger raises is part of what it shows
+        except (Exception, SystemExit) as error:  # noqa: BLE001, RUF100 - whatever a stranger raises is part of what it shows
             labels |= {f"raised {type(error).__name__}", f"raised {type(error).__name__}: {str(error)[:200]}"}
         seconds = time.perf_counter() - began
     if values is not None:
@@ -216,8 +266,8 @@ def observe(release: Release, x: Floats, seed: int | None) -> Observation:
         labels |= set() if all(map(math.isfinite, values)) else {NOT_FINITE}
     labels |= {f"warned {w.category.__name__}" for w in caught}
     labels |= {f"warned {w.category.__name__}: {str(w.message)[:200]}" for w in caught}
-    if text.getvalue():
-        labels |= {"printed something", f"printed {text.getvalue()[:200]!r}"}
+    if printed.text:
+        labels |= {"printed something", f"printed {printed.text[:200]!r}"}
     return Observation(frozenset(labels), values, seconds)
 
 
@@ -227,36 +277,81 @@ def _numbers(value: Any) -> tuple[float, ...] | None:
     return tuple(np.ravel(np.asarray(value, dtype=np.float64)).tolist())
 
 
+Runs = tuple[Release, Floats, Sequence[int]]
+
+
 def _observe_many(release: Release, x: Floats, seeds: Sequence[int]) -> list[Observation]:
     frozen = x.copy()
     frozen.flags.writeable = False  # a target that writes into its input raises, here as in a caller's hands
     return [observe(release, frozen, seed) for seed in seeds]
 
 
-def _alone(release: Release, x: Floats, seed: int) -> Observation:
-    """One run in a process of its own: a crash of the interpreter is an observation."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        try:
-            return pool.submit(_observe_many, release, x, [seed]).result()[0]
-        except BrokenProcessPool:
-            return Observation(frozenset({"crashed the process"}), None, 0.0)
+def _observe_watched(runs: Runs, watch: Watch) -> list[Observation]:
+    """What a worker does: a run at a time is within the limit."""
+    release, x, seeds = runs
+    return _observe_many(_watched(release, watch), x, seeds)
 
 
-def run(release: Release, x: Floats, seeds: Sequence[int], jobs: int = 1) -> list[Observation]:
-    """One observation a seed, in this process or in worker processes (for which the release must be picklable)."""
-    if jobs == 1:
+MOST_HANGS = 3
+"""After so many runs at the limit no further one is made."""
+
+
+def run(
+    release: Release,
+    x: Floats,
+    seeds: Sequence[int],
+    jobs: int = 1,
+    seconds: float | None = None,
+    pool: Pool | None = None,
+) -> list[Observation]:
+    """One observation a seed, in this process or in worker processes (for which the release must be picklable).
+
+    Parameters
+    ----------
+    release, x, seeds
+        What is run, on what, and from which seeds.
+    jobs, seconds
+        As in :class:`Settings`.
+    pool
+        Workers that are there already.
+
+    Raises
+    ------
+    TargetHungError
+        If a few runs were at the limit.
+    """
+    if jobs == 1 and seconds is None:
         return _observe_many(release, x, seeds)
+    if pool is None:
+        with Pool(_observe_watched, jobs, seconds) as workers:
+            return run(release, x, seeds, jobs, seconds, workers)
     size = max(1, math.ceil(len(seeds) / (4 * jobs)))
     chunks = [seeds[at : at + size] for at in range(0, len(seeds), size)]
-    found: list[Observation] = []
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_observe_many, release, x, chunk) for chunk in chunks]
-        for chunk, future in zip(chunks, futures, strict=True):
-            try:
-                found += future.result()
-            except BrokenProcessPool:  # somebody's run ended the process: find out whose
-                found += [_alone(release, x, seed) for seed in chunk]
-    return found
+    found = dict(pool.run([(release, x, chunk) for chunk in chunks]))
+    hung = [0]
+    answers = (_answered(found[i], release, x, chunk, pool, hung) for i, chunk in enumerate(chunks))
+    return [observation for answer in answers for observation in answer]
+
+
+def _answered(
+    answer: list[Observation] | Lost, release: Release, x: Floats, seeds: Sequence[int], pool: Pool, hung: list[int]
+) -> list[Observation]:
+    """The answer; where a run took its process down or was at the limit, whose run it was, each of them on its own."""
+    if isinstance(answer, list):
+        return answer
+    if answer.why == "failed":
+        raise RuntimeError(answer.detail)
+    if len(seeds) > 1:
+        alone = (next(iter(pool.run([(release, x, [seed])])))[1] for seed in seeds)
+        return [
+            o for seed, one in zip(seeds, alone, strict=True) for o in _answered(one, release, x, [seed], pool, hung)
+        ]
+    if answer.why == "died":
+        return [Observation(frozenset({"crashed the process"}), None, 0.0)]
+    hung[0] += 1
+    if hung[0] >= MOST_HANGS:
+        raise TargetHungError(f"the target hangs: {answer.detail}, {MOST_HANGS} times")
+    return [Observation(frozenset({"hung"}), None, math.nan)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,9 +382,13 @@ AUDIT, STEERING = 0, 1
 class _Runner:
     """Draws samples with seeds that are never used twice, and that no runner of another purpose uses."""
 
-    def __init__(self, release: Release, seed: int, purpose: int, jobs: int) -> None:
-        self.release, self.jobs, self.width = release, jobs, 0
+    def __init__(self, release: Release, seed: int, purpose: int, settings: Settings) -> None:
+        self.release, self.settings, self.width = release, settings, 0
         self.sequence = np.random.SeedSequence([seed, purpose])
+        self.pool: Pool | None = None
+        if settings.jobs > 1 or settings.seconds is not None:
+            self.pool = Pool(_observe_watched, settings.jobs, settings.seconds)
+            weakref.finalize(self, self.pool.close)
 
     def seeds(self, count: int) -> list[int]:
         """Fresh 64-bit seeds."""
@@ -299,7 +398,8 @@ class _Runner:
 
     def both(self, pair: DataPair, count: int) -> tuple[Sample, Sample]:
         """Fresh runs on both sides."""
-        sides = [run(self.release, x, self.seeds(count), self.jobs) for x in (pair.x, pair.x_prime)]
+        jobs, seconds = self.settings.jobs, self.settings.seconds
+        sides = [run(self.release, x, self.seeds(count), jobs, seconds, self.pool) for x in (pair.x, pair.x_prime)]
         sizes = Counter(len(o.values) for side in sides for o in side if o.values is not None)
         self.width = sizes.most_common(1)[0][0] if sizes else max(self.width, 1)
         one, two = (_sample(side, self.width) for side in sides)
@@ -323,7 +423,7 @@ def _not(event: Event) -> Event:
 
 
 def _label_event(label: str) -> Event:
-    kinds = {"raised": "exception", "warned": "warning", "printed": "printed text", "crashed": "crash"}
+    kinds = {"raised": "exception", "warned": "warning", "printed": "printed text", "crashed": "crash", "hung": "hang"}
     kind = kinds.get(label.split(maxsplit=1)[0], "FAIL or release")
     return Event(kind, label, lambda sample: np.array([label in labels for labels in sample.labels], dtype=bool))
 
@@ -690,7 +790,7 @@ def audit_pair(
     Audited
     """
     settings = settings or Settings()
-    return _audited(_Runner(release, seed, AUDIT, settings.jobs), pair, budget, settings, name or _name_of(release), 0)
+    return _audited(_Runner(release, seed, AUDIT, settings), pair, budget, settings, name or _name_of(release), 0)
 
 
 def _name_of(release: Release) -> str:
@@ -703,6 +803,14 @@ def _audited(runner: _Runner, pair: DataPair, budget: Budget, settings: Settings
     if reason:
         outcome.note = reason
         return outcome
+    try:
+        _search_and_test(runner, pair, budget, settings, outcome)
+    except TargetHungError as error:
+        outcome.verdict, outcome.note = "raised", str(error)
+    return outcome
+
+
+def _search_and_test(runner: _Runner, pair: DataPair, budget: Budget, settings: Settings, outcome: Audited) -> None:
     search = runner.both(pair, settings.search_runs)
     outcome.search_runs_used += 2 * settings.search_runs
     half = settings.search_runs // 2
@@ -719,7 +827,6 @@ def _audited(runner: _Runner, pair: DataPair, budget: Budget, settings: Settings
     outcome.verdict = "refuted" if refuted else "not refuted"
     if not refuted and all(not ({FAIL, RELEASED} & labels) for side in test for labels in side.labels):
         outcome.verdict, outcome.note = "raised", f"every run {', '.join(sorted(test[0].labels[0]))}"
-    return outcome
 
 
 Entry = tuple[float, Event, bool]
@@ -788,6 +895,13 @@ def outlier_values(lambda_0: Fraction) -> tuple[int, int, int]:
     return bulk, high, high - gap
 
 
+def quiet_rows(n: int) -> Floats:
+    """Data of two values, n rows, every pair of rows the same: nothing in them is a reason to FAIL."""
+    x = np.zeros((n, 1))
+    x[: n // 2] = 64.0
+    return x
+
+
 def outlier_pair(family: OutlierFamily, n: int) -> DataPair:
     """The two data sets of a family with n rows, as :meth:`OutlierFamily.pair` builds them, but at once in float64."""
     m, j = n // 2, family.outliers
@@ -818,7 +932,7 @@ def steered_pairs(
     settings, lam = settings or Settings(), as_rational("lambda_0", lambda_0)
     terms = {"epsilon": budget.epsilon, "delta": budget.delta, "lambda_0": lam, "edition": edition}
     rows: int = n or mean_parameters(0, 1, **terms).least_n  # type: ignore[arg-type]  # a dict of two types
-    search = _Steering(_Runner(release, seed, STEERING, settings.jobs), budget, lam, rows, settings.probe_runs)
+    search = _Steering(_Runner(release, seed, STEERING, settings), budget, lam, rows, settings.probe_runs)
     return search.best(), search.used
 
 
@@ -882,13 +996,16 @@ def audit_release(
     Arguments as :func:`audit_pair`. Pairs that are no neighbours are left out; if none is left, the verdict is "out of scope".
     """
     settings = settings or Settings()
-    runner, known = _Runner(release, seed, AUDIT, settings.jobs), list(pairs)
+    runner, known = _Runner(release, seed, AUDIT, settings), list(pairs)
     if not known:
         raise ValueError("pairs must hold at least one pair of data sets")
     within = [pair for pair in known if out_of_scope(pair) is None]
     best, used = (within or known)[0], 0
     if len(within) > 1:
-        merits = [_merit(runner, pair, budget, settings) for pair in within]
+        try:
+            merits = [_merit(runner, pair, budget, settings) for pair in within]
+        except TargetHungError as error:
+            return Audited(name or _name_of(release), budget, best, "raised", settings, note=str(error))
         best, used = within[int(np.argmax(merits))], 2 * settings.probe_runs * len(within)
     return _audited(runner, best, budget, settings, name or _name_of(release), used)
 
@@ -924,12 +1041,11 @@ def _first_release(release: Release, x: Floats, seed: int | None = None) -> tupl
 
 
 def _quietly(release: Release, x: Floats, seed: int | None) -> Any:
-    text = io.StringIO()
-    with warnings.catch_warnings(), redirect_stdout(text), redirect_stderr(text):
+    with warnings.catch_warnings(), _capture():
         warnings.simplefilter("ignore")  # only the numbers are compared here
         try:
             return release(x, seed)
-        except Exception:  # noqa: BLE001, RUF100 - exceptions are found by the audit; here they only give nothing to compare
+        except (Exception, SystemExit):  # noqa: BLE001, RUF100 - exceptions are found by the audit; here they only give nothing to compare
             return None
 
 
@@ -978,6 +1094,30 @@ def habits_of(release: Release, x: Floats, covariance: Release | None = None, *,
     if covariance is not None:
         habits.append(shared_noise(release, covariance, x, seeds=seeds))
     return habits
+
+
+def _watched(release: Release, watch: Watch) -> Release:
+    def call(x: Floats, seed: int | None) -> Any:
+        with watch:
+            return release(x, seed)
+
+    return call
+
+
+def _habits_watched(task: tuple[Release, Floats, Release | None], watch: Watch) -> list[Habit]:
+    """What a worker does."""
+    release, x, covariance = task
+    return habits_of(_watched(release, watch), x, None if covariance is None else _watched(covariance, watch))
+
+
+def habits_within(seconds: float, release: Release, x: Floats, covariance: Release | None = None) -> list[Habit]:
+    """As :func:`habits_of`, in a process of its own and with a time limit for every call; releases must be picklable."""
+    with Pool(_habits_watched, 1, seconds) as pool:
+        ((_, answer),) = pool.run([(release, x, covariance)])
+    if isinstance(answer, Lost):
+        return [Habit("habits", None, f"the target {answer.why}: {answer.detail}")]
+    found: list[Habit] = answer
+    return found
 
 
 def _forked(release: Release, x: Floats) -> list[tuple[float, ...] | None]:

@@ -9,11 +9,17 @@ from fractions import Fraction
 from flint import fmpq_mat
 
 from proofs_checks.datasets import Matrix, Pair, adjacent_rows, covariance_stage, crossing_rows, scoring_rows
-from proofs_checks.exact import exact_rows, float_fractions, trace_norm_at_most, weighted_second_moment
+from proofs_checks.exact import (
+    exact_rows,
+    float_fractions,
+    least_order_gamma,
+    trace_norm_at_most,
+    weighted_second_moment,
+)
 from proofs_checks.lemma import Claim, Telling, at_most, equal, holds, lemma, tells
 from proofs_checks.target import Target, counts_of, levels_of
 from refimpl.definitions import is_good_subset
-from refimpl.linalg import inverse_or_none, is_positive_semidefinite, mahalanobis_squared, to_fmpq, to_fraction
+from refimpl.linalg import inverse_or_none, mahalanobis_squared, to_fraction
 from refimpl.parameters import covariance_step, ordered_stability_gamma
 
 NEEDS = ("stable_second_moment",)
@@ -275,13 +281,14 @@ def covariances_are_close_in_order(target: Target, pair: Pair) -> Iterator[Claim
     yield tells(below and one[1] != two[1])
     if not below:
         return
-    keep = to_fmpq(1 - ordered_stability_gamma(pair.lambda_0, 2 * pair.n) - target.rounding)
-    for (_, sigma_1), (_, sigma_2), what in (
-        (one, two, "Sigma_2 >= (1-gamma) Sigma_1"),
-        (two, one, "Sigma_1 >= (1-gamma) Sigma_2"),
-    ):
-        yield holds("a covariance is positive definite", inverse_or_none(sigma_1) is not None)
-        yield holds(what, is_positive_semidefinite(sigma_2 - sigma_1 * keep))
+    for _, sigma in (one, two):
+        yield holds("a covariance is positive definite", inverse_or_none(sigma) is not None)
+    allowed = ordered_stability_gamma(pair.lambda_0, 2 * pair.n) + target.rounding
+    yield at_most(
+        "least gamma with (1-gamma) Sigma_1 <= Sigma_2 <= Sigma_1/(1-gamma)",
+        least_order_gamma(one[1], two[1], allowed),
+        allowed,
+    )
 
 
 def _reported_exactly(pair: Pair, s: Side, *, prime: bool) -> tuple[int, fmpq_mat]:

@@ -51,7 +51,7 @@ L_c can be decided (epsilon is a ball), 0 <= HS <= 1 - e^{eps - L_c} and its mir
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -380,16 +380,20 @@ def _integral(loss: _Loss, beyond: arb) -> arb:
     usable = [path for path in paths if path.is_usable()]
     if not usable:
         return anything
-    path = min(usable, key=lambda found: _end(found.size().mid()))
-    end = 2
-    while (tail := path.tail(end, beyond)) is None or not tail < goal:
-        end += 1 + end // 4
-        if end > LAST_END:
-            return anything
-    main = acb.integral(path.integrand, 0, end, rel_tol=goal, abs_tol=goal, eval_limit=MOST_EVALUATIONS)
-    scale = path.top.exp() * path.beta / (arb.pi() * path.sigma * (path.sigma + 1))
-    residues = (arb(0), arb(1), 1 - loss.epsilon.exp())[path.interval]
-    return residues + (main.imag + tail.union(-tail)) * scale
+    best = min(usable, key=lambda found: _end(found.size().mid()))
+    # Where some w_j/b_j nearly cancel, F may grow to one side before it falls: then the line itself, which is never bent.
+    for path in (best, replace(best, alpha=arb(0))):
+        end = 2
+        while (tail := path.tail(end, beyond)) is None or not tail < goal:
+            end += 1 + end // 4
+            if end > LAST_END:
+                return anything
+        main = acb.integral(path.integrand, 0, end, rel_tol=goal, abs_tol=goal, eval_limit=MOST_EVALUATIONS)
+        if main.is_finite():
+            scale = path.top.exp() * path.beta / (arb.pi() * path.sigma * (path.sigma + 1))
+            residues = (arb(0), arb(1), 1 - loss.epsilon.exp())[path.interval]
+            return residues + (main.imag + tail.union(-tail)) * scale
+    return anything
 
 
 def _divergence(loss: _Loss) -> arb:

@@ -9,21 +9,23 @@ The auditor writes a request and waits for one line; standard error is the adapt
     {"id": 2, "ok": false, "error": "why not"}
     {"op": "stop"}
 
-``functions`` lists what there is; the rest is "not provided". Optional in the hello: ``rounding`` ("p/q") and ``most_rows``.
+``functions`` lists what there is; the rest is "not provided". Optional in the hello: ``rounding`` ("p/q"), ``most_rows`` and
+``float_ties`` (true: exact ties among the test vectors may go either way).
 
 Numbers. Data are lists of rows of C99 hexadecimal floats ("0x1.8p+1"); exact numbers are strings "p/q" or "p". An answer may
 use either, or JSON numbers. Row indices are 0-based. Arguments are named as in :class:`proofs_checks.target.Implementation`:
 
-- ``y``, ``x``: rows. ``lambda_0``, ``lam``, ``epsilon``, ``delta``, ``growth``: "p/q". ``k``, ``tau``, ``score``: integers.
-  ``reference``: list of indices. ``edition``: "REPAIRED" or "PRINTED".
+- ``y``, ``x``: rows. ``lambda_0``, ``lam``, ``epsilon``, ``delta``, ``growth``: "p/q". ``k``, ``tau``, ``score``, ``window``:
+  integers. ``reference``: list of indices, null in SHARP. ``edition``: "REPAIRED", "PRINTED" or "SHARP".
 - ``covariance``: ``{"matrix": rows}``, or ``{"result": R}`` with R what this very adapter answered to ``stable_covariance``.
 - ``parameters`` (``private_mean_given``): n, d, k, reference_size as integers, epsilon, delta, lambda_0, test_epsilon,
-  test_delta, noise_scale as "p/q", edition. ``coins``: test (U's first 256 bits, a hexadecimal integer), seed (hexadecimal),
-  reference, normals.
+  test_delta, noise_scale as "p/q", edition; in SHARP window and pass_probabilities too. ``coins``: test (U's first 256 bits,
+  a hexadecimal integer), seed (hexadecimal), reference, normals.
 - ``private_mean`` and its like: x, epsilon, delta, lambda_0, edition, and ``seed``: 64 hexadecimal digits, or null (unseeded).
 
 Results: a set of rows is a list of indices. ``stable_*``: an object with ``score``, ``weights``, ``covariance`` or ``mean``,
-and ``entry_level`` (list) or ``sets`` (a list of indices for each level). Laws: a number. ``private_mean``: ``{"mean": [..]}``,
+and ``entry_level`` (list) or ``sets`` (a list of indices for each level); ``stable_moments`` has both numbers, null where the
+score is k. Laws: a number. ``private_mean``: ``{"mean": [..]}``,
 or null for FAIL; ``private_covariance`` and ``private_gaussian`` likewise.
 """
 
@@ -72,6 +74,7 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "stable_covariance": ("x", "lambda_0", "k"),
     "largest_core": ("x", "covariance", "lam", "tau", "reference"),
     "stable_mean": ("x", "covariance", "lambda_0", "k", "reference"),
+    "stable_moments": ("x", "lambda_0", "k", "window"),
     "ptr_pass_probability": ("score", "epsilon", "delta"),
     "ptr_pass_probability_at_growth": ("score", "growth", "delta"),
     "private_mean_given": ("x", "parameters", "coins"),
@@ -133,7 +136,10 @@ def _encode_covariance(value: Any) -> Any:
 def _encode_parameters(p: Any) -> dict[str, Any]:
     whole = {name: int(getattr(p, name)) for name in ("n", "d", "k", "reference_size")}
     exact = ("epsilon", "delta", "lambda_0", "test_epsilon", "test_delta", "noise_scale")
-    return {**whole, **{name: str(getattr(p, name)) for name in exact}, "edition": p.edition.name}
+    found = {**whole, **{name: str(getattr(p, name)) for name in exact}, "edition": p.edition.name}
+    if p.window is not None:
+        found |= {"window": int(p.window), "pass_probabilities": [str(v) for v in p.pass_probabilities]}
+    return found
 
 
 def _encode_coins(coins: Any) -> dict[str, Any]:
@@ -226,10 +232,9 @@ def _stage_result(answer: Any) -> ForeignResult:
     fields = _object(answer)
     found: dict[str, Any] = {"answer": fields, "score": _whole(fields.get("score"))}
     found["weights"] = _numbers("weights", fields.get("weights"))
-    if "mean" in fields:
-        found["mean"] = _numbers("mean", fields["mean"])
-    if "covariance" in fields:
-        found["covariance"] = _matrix("covariance", fields["covariance"])
+    for name, read in (("mean", _numbers), ("covariance", _matrix)):
+        if name in fields:
+            found[name] = None if fields[name] is None else read(name, fields[name])
     if "sets" in fields:
         found["good_subsets"] = tuple(_indices("sets", s) for s in _list("sets", fields["sets"]))
     else:
@@ -349,7 +354,7 @@ class ForeignTarget:
         What the program provides.
     version
         Its name and version, as it states them.
-    ROUNDING, MOST_ROWS
+    ROUNDING, MOST_ROWS, FLOAT_TIES
         As :class:`proofs_checks.target.Implementation` has them.
 
     Raises
@@ -369,6 +374,7 @@ class ForeignTarget:
         self.version = f"{hello.get('name', self._command[0])} {hello.get('version', '')}".strip()
         self.ROUNDING = Fraction(_number(hello.get("rounding", "0")))
         self.MOST_ROWS = _whole(hello.get("most_rows", 1 << 20))
+        self.FLOAT_TIES = hello.get("float_ties") is True
 
     def _hello(self) -> dict[str, Any]:
         program = _Program(self._command)

@@ -133,7 +133,23 @@ def _entry(o: Outcome) -> dict[str, Any]:
         "case": _case_of(o.case),
         "paste": o.case.paste() if o.case is not None else None,
         "note": o.note,
+        "departs_at": _departure(o),
+        "seconds": round(o.seconds, 3),
         "source": _source(o.check, o.target),
+    }
+
+
+def _departure(o: Outcome) -> dict[str, Any] | None:
+    """Where the target first departs from refimpl, with the difference in the words of a report."""
+    if o.departure is None:
+        return None
+    d = o.departure
+    return {
+        "stage": d.stage,
+        "part": d.part,
+        "what": _readable(d.what),
+        "not_offered": list(d.unseen),
+        "text": _readable(str(d)),
     }
 
 
@@ -192,10 +208,10 @@ def record_schema() -> dict[str, Any]:
 
 
 def failure_kind(entry: Entry) -> str | None:
-    """As what an outcome can fail, a word of :data:`FAIL_ON`, or None."""
+    """As what an outcome can fail, a word of :data:`FAIL_ON`, or None. That the audit itself broke is no word of it."""
     if entry["verdict"] == "not provided":
         return "not-provided"
-    if entry["as_expected"]:
+    if entry["as_expected"] or entry["verdict"] == "broken":
         return None
     return "raised" if entry["verdict"] == "raised" else "refuted"
 
@@ -251,7 +267,11 @@ def verdict_words(entry: Entry) -> str:
         return "NOT REFUTED, against the errata"
     if verdict in {"not provided", "not run"}:
         return f"{verdict}: {entry['note']}"
-    return str(verdict) if entry["as_expected"] else str(verdict).upper()
+    if verdict == "broken":
+        return "NO VERDICT, the audit broke"
+    if entry["as_expected"]:
+        return str(verdict)
+    return str(verdict).upper() + (f", departs at: {entry['departs_at']['stage']}" if entry["departs_at"] else "")
 
 
 def summary(record: Record) -> str:
@@ -259,20 +279,28 @@ def summary(record: Record) -> str:
     entries = record["outcomes"]
     held = sum(e["verdict"] == "held" and e["as_expected"] for e in entries)
     refuted = sum(e["verdict"] == "refuted" and e["as_expected"] for e in entries)
-    wrong = sum(not e["as_expected"] for e in entries)
+    broken = sum(e["verdict"] == "broken" for e in entries)
+    wrong = sum(not e["as_expected"] for e in entries) - broken
     absent = sum(e["verdict"] in {"not provided", "not run"} for e in entries)
     parts = [f"{held} held", f"{refuted} refuted as the errata say", f"{wrong} not as it should be"]
     parts += [f"{absent} not provided or not run"] if absent else []
+    parts += [f"{broken} without a verdict since the audit broke"] if broken else []
     return ", ".join(parts) + ("" if record["complete"] else "; interrupted, so that outcomes are missing")
 
 
 def _finding(entry: Entry) -> str:
     """What went wrong, in one line."""
-    if entry["verdict"] == "raised":
-        return f"{entry['statement']}: the target raised {entry['note']}"
+    if entry["verdict"] == "broken":
+        return f"{entry['statement']}: {entry['note'].splitlines()[0]}"
     if entry["verdict"] == "held":
         return f"{entry['statement']}: known to be false as printed, and not refuted"
-    return f"{entry['statement']}: refuted. {entry['claim']}"
+    found = f"the target raised {entry['note']}" if entry["verdict"] == "raised" else f"refuted. {entry['claim']}"
+    return f"{entry['statement']}: {found}{_departure_words(entry)}"
+
+
+def _departure_words(entry: Entry) -> str:
+    """Where the target first departs from refimpl, as a sentence with a space before it; nothing where that is unknown."""
+    return f" First departure from refimpl: {entry['departs_at']['text']}." if entry["departs_at"] else ""
 
 
 # JUnit ----------------------------------------------------------------------------------------------------------------
@@ -295,6 +323,7 @@ def as_junit(record: Record) -> str:
     for (target, edition), entries in _groups(record).items():
         counts = Counter(_junit_result(entry) for entry in entries)
         suite = ET.SubElement(root, "testsuite", name=f"{target}, {edition}", tests=str(len(entries)))
+        suite.set("time", f"{sum(entry['seconds'] for entry in entries):.3f}")
         for plural, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(plural, str(counts[tag]))
         properties = ET.SubElement(suite, "properties")
@@ -309,12 +338,14 @@ def as_junit(record: Record) -> str:
 def _junit_result(entry: Entry) -> str:
     if entry["verdict"] in {"not provided", "not run"}:
         return "skipped"
-    return {"raised": "error", "refuted": "failure"}[failure_kind(entry) or ""] if not entry["as_expected"] else ""
+    if entry["as_expected"]:
+        return ""
+    return "error" if entry["verdict"] in {"raised", "broken"} else "failure"
 
 
 def _junit_case(suite: ET.Element, entry: Entry) -> None:
     name = f"{entry['target']}.{entry['edition']}"
-    case = ET.SubElement(suite, "testcase", classname=name, name=entry["check"])
+    case = ET.SubElement(suite, "testcase", classname=name, name=entry["check"], time=f"{entry['seconds']:.3f}")
     if entry["source"]:
         case.set("file", entry["source"]["file"])
         case.set("line", str(entry["source"]["line"]))
@@ -340,7 +371,8 @@ def as_sarif(record: Record) -> str:
     entries = record["outcomes"]
     rules = list({entry["check"]: entry for entry in entries}.values())
     numbers = {entry["check"]: number for number, entry in enumerate(rules)}
-    wrong = [entry for entry in entries if not entry["as_expected"]]
+    broken = [entry for entry in entries if entry["verdict"] == "broken"]
+    wrong = [entry for entry in entries if not entry["as_expected"] and entry not in broken]
     known = [entry for entry in entries if entry["as_expected"] and entry["verdict"] == "refuted"]
     driver = {
         "name": "bhs23-audit",
@@ -353,8 +385,8 @@ def as_sarif(record: Record) -> str:
         "tool": {"driver": driver},
         "invocations": [
             {
-                "executionSuccessful": record["complete"],
-                "toolExecutionNotifications": [_sarif_notification(entry, numbers) for entry in known],
+                "executionSuccessful": record["complete"] and not broken,
+                "toolExecutionNotifications": [_sarif_notification(entry, numbers) for entry in (*known, *broken)],
             }
         ],
         "results": [_sarif_result(entry, numbers) for entry in wrong],
@@ -395,15 +427,18 @@ def _sarif_result(entry: Entry, numbers: Mapping[str, int]) -> dict[str, Any]:
         "message": {"text": f"{_finding(entry)} ({entry['target']}, {entry['edition']}){paste}"},
         "locations": _sarif_locations(entry),
         "partialFingerprints": {"bhs23Outcome/v1": entry["id"]},
-        "properties": {name: entry[name] for name in ("target", "edition", "verdict", "evidence", "rounding")},
+        "properties": {
+            name: entry[name] for name in ("target", "edition", "verdict", "evidence", "rounding", "departs_at")
+        },
     }
 
 
 def _sarif_notification(entry: Entry, numbers: Mapping[str, int]) -> dict[str, Any]:
+    found = entry["note"] if entry["verdict"] == "broken" else entry["claim"]
     return {
         "associatedRule": {"id": entry["check"], "index": numbers[entry["check"]]},
-        "level": "note",
-        "message": {"text": f"{entry['statement']} ({entry['edition']}): {verdict_words(entry)}. {entry['claim']}"},
+        "level": "error" if entry["verdict"] == "broken" else "note",
+        "message": {"text": f"{entry['statement']} ({entry['edition']}): {verdict_words(entry)}. {found}"},
     }
 
 
@@ -454,11 +489,13 @@ def _markdown_row(entry: Entry) -> str:
 def as_badge(record: Record) -> str:
     """A file for a shields endpoint badge. Only what is about targets counts, not the paper on its own."""
     entries = [entry for entry in record["outcomes"] if entry["expected"] == "held" or not entry["as_expected"]]
-    wrong = sum(not entry["as_expected"] for entry in entries)
+    broken = [entry for entry in entries if entry["verdict"] == "broken"]
+    wrong = sum(not entry["as_expected"] for entry in entries) - len(broken)
     held = sum(entry["verdict"] == "held" and entry["as_expected"] for entry in entries)
     message = f"{wrong} of {wrong + held} statements not held" if wrong else f"{held} statements held"
+    message += f", {len(broken)} without a verdict" if broken else ""
     message += "" if record["complete"] else ", interrupted"
-    color = "red" if wrong else "brightgreen" if held and record["complete"] else "lightgrey"
+    color = "red" if wrong else "brightgreen" if held and record["complete"] and not broken else "lightgrey"
     badge = {"schemaVersion": 1, "label": "bhs23 audit", "message": message, "color": color, "isError": bool(wrong)}
     return json.dumps(badge) + "\n"
 

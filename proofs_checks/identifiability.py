@@ -31,7 +31,7 @@ from proofs_checks.datasets import (
     are_adjacent,
     as_array,
 )
-from proofs_checks.exact import exact_rows, weighted_second_moment
+from proofs_checks.exact import exact_rows, least_order_gamma, weighted_second_moment
 from proofs_checks.lemma import Case, Claim, Telling, at_most, equal, holds, lemma, require, tells
 from proofs_checks.privacy import concentrated
 from proofs_checks.target import Target
@@ -414,7 +414,11 @@ def _are_good_weightings(case: Weightings) -> None:
 
 
 def _order_claims(sigma_w: fmpq_mat, sigma_v: fmpq_mat, gamma: Fraction) -> Iterator[Claim]:
-    """(1-gamma) Sigma_w <= Sigma_v <= Sigma_w/(1-gamma), as it is written, whatever the sign of 1 - gamma."""
+    """(1-gamma) Sigma_w <= Sigma_v <= Sigma_w/(1-gamma): by the least such gamma below 1, and as it is written from 1 on."""
+    if gamma < 1:
+        least = least_order_gamma(sigma_w, sigma_v, gamma)
+        yield at_most("least gamma with (1-gamma) Sigma_w <= Sigma_v <= Sigma_w/(1-gamma)", least, gamma)
+        return
     low = is_positive_semidefinite(sigma_v - sigma_w * to_fmpq(1 - gamma))
     yield holds(f"(1-gamma) Sigma_w <= Sigma_v, gamma = {gamma}", low)
     if gamma != 1:
@@ -1509,6 +1513,11 @@ def _is_representative(pair: Pair) -> bool:
     return representative and _stage(pair).scores[0] < pair.k
 
 
+def _printed_least_n(pair: Pair) -> Fraction:
+    """2 k lambda_2k: Lemma 38 and Lemma 42 are printed for more rows."""
+    return 2 * pair.k * _last(pair.k, pair.lambda_0)
+
+
 def _good(case: Weightings) -> bool:
     return is_good_weighting(exact_rows(case.rows), case.w, case.lam)
 
@@ -1576,6 +1585,8 @@ NO_REFERENCE = _points([0] * 60, (0, BIG), 1, 3, range(7))
 """|R| = 2k + 1: the row that moves away is its own single neighbour, which is enough at level 2k."""
 HALF_NEAR = _points([0] * 19 + [1] + [-1] * 20, (0, 0), 1, 2, [*range(8), *range(20, 24)])
 """|R| = 12 = 6k: the row at 1 is near 8 of 12 of R and 20 of 40 rows, and enters at level 2k."""
+ODD = _points([0] * 4 + [1] * 9 + [0] * 5 + [3], (0, 0), "1/2", 2, range(13), (4, 4))
+"""E22: n = 19 < 9k + 2, and the row at 3 is near 10 rows, which is less than n/2 + 1."""
 TWO_POINTS = Cores(_column(0, BIG), 0, _f(0), _f(1, 0), _f(0, 1), ONE, ONE, Fraction(0), Fraction(1), 1)
 STAR_SHARED = Cores(_column(0, BIG, 0), 2, _f(BIG), _f(1, 0, 0), _f(0, 1, 0), ONE, ONE, Fraction(0), Fraction(1), 2)
 """The only near row that the two points share is i*, and it has moved: tau = (n + 1)/2."""
@@ -1787,6 +1798,14 @@ NECESSITY: tuple[Witness, ...] = (
         _is_representative,
         _mean_is_of_a_core,
     ),
+    Witness(
+        "Lemma 38",
+        "n is even, or n >= 9k + 2",
+        ODD,
+        lambda pair: pair.n % 2 == 0 or pair.n >= 9 * pair.k + 2,
+        lambda pair: _is_representative(pair) and len(pair.reference) > 6 * pair.k and pair.n > _printed_least_n(pair),
+        _mean_is_of_a_core,
+    ),
 )
 """By statement; small instances, or an erratum's own one where it is near the hypothesis.
 
@@ -1812,7 +1831,8 @@ NOT_NEEDED: tuple[tuple[str, str, str], ...] = (
     (
         "Lemma 38",
         "n > 2 k lambda_2k",
-        "Not needed: no step of the proof uses it; Lambda_2k is defined as soon as gamma < 1.",
+        """Not needed for even n, nor for odd n >= 9k + 2: no step of the proof uses it, and Lambda_2k is defined as soon as
+        gamma < 1. And for smaller odd n it is not enough: the witness has n = 19 > 2 k lambda_2k (E22).""",
     ),
     (
         "Corollary 37, 56",

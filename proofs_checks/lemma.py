@@ -57,6 +57,9 @@ class Case:
     """What a check is about: a frozen record that can be measured, saved, read again and pasted."""
 
     def __init_subclass__(cls) -> None:
+        other = CASES.setdefault(cls.__name__, cls)
+        if other.__module__ != cls.__module__:
+            raise AuditError(f"two kinds of cases are called {cls.__name__}: saved ones could not be told apart")
         CASES[cls.__name__] = cls
 
     def size(self, edition: Edition) -> int:  # noqa: ARG002 - the size of some cases depends on the edition
@@ -210,6 +213,11 @@ class Lemma:
     def is_about_the_paper(self) -> bool:
         """Whether the statement is about numbers alone, so that no target is needed."""
         return not self.needs
+
+    @property
+    def is_about_sharp(self) -> bool:
+        """Whether the statement is one of SHARP's (S1, S2, ... of ``SHARP.md``) and none of the paper's."""
+        return self.item[0] == "S" and self.item[1].isdigit()
 
     def __call__(self, target: Target, case: Any) -> Iterator[Claim | Telling]:
         """The claims of the statement about one case, after its hypotheses have been asserted."""

@@ -186,10 +186,19 @@ def _finding(entry: Entry) -> Markup:
 def _counterexample(entry: Entry) -> list[Markup]:
     if entry["verdict"] == "raised":
         parts = [tag("p", f"The target raised {entry['note']}", class_="claim")]
+    elif entry["verdict"] == "broken":
+        parts = [tag("p", entry["note"].splitlines()[0], class_="claim"), tag("pre", entry["note"])]
     elif entry["verdict"] == "refuted":
-        parts = [tag("p", f"Counterexample. {entry['claim']}", class_="claim")]
+        parts = [tag("p", f"Counterexample, where this is false: {entry['claim']}", class_="claim")]
     else:
         return []
+    if entry["departs_at"]:
+        where = entry["departs_at"]
+        text = f" in the {where['part']}: {where['what']}"
+        parts.append(tag("p", "First departure from refimpl: ", tag("b", where["stage"]), text, class_="claim"))
+        if where["not_offered"]:
+            hidden = ", ".join(where["not_offered"])
+            parts.append(tag("p", f"Not offered, and so not looked at before: {hidden}", class_="soft"))
     return [*parts, tag("pre", entry["paste"])] if entry["paste"] else parts
 
 

@@ -14,7 +14,17 @@ from dataclasses import dataclass
 from proofs_checks.audit import Outcome
 from proofs_checks.lemma import LEMMAS
 
-__all__ = ["LEDGER", "Row", "grades", "markdown_map", "promised_checks", "resolve", "verdict"]
+__all__ = [
+    "LEDGER",
+    "SHARP_LEDGER",
+    "Row",
+    "grades",
+    "ledger_editions",
+    "markdown_map",
+    "promised_checks",
+    "resolve",
+    "verdict",
+]
 
 
 @dataclass(frozen=True)
@@ -189,7 +199,7 @@ LEDGER: tuple[Row, ...] = (
         "running time of Algorithm 1",
         ["operations_are_counted", "section_23_finds_the_sets"],
         "statistical sampled",
-        note="|R| = 6k; E21 for its e^{l/k}",
+        note="R has 6k rows; E21 for its e^{l/k}",
     ),
     _checked(
         "Lemma 22",
@@ -364,11 +374,12 @@ LEDGER: tuple[Row, ...] = (
         "E3, E7, E8; accuracy: slopes in n",
     ),
     _standing("Claim 44", "parameters to total variation", "refimpl:private_gaussian", "cited", "constant not given"),
-    _standing(
+    _checked(
         "Corollary 45",
         "Algorithm 5.2 is private",
-        "refimpl:private_gaussian_given",
-        "cited",
+        ["learner_release_is_private"],
+        "sampled",
+        "half of (epsilon, delta) to each half of REPAIRED",
         "basic composition of Theorems 8 and 43; E3, E20",
     ),
     _checked("Claim 46", "N draws are indistinguishable", ["products_are_indistinguishable"], "proved"),
@@ -466,6 +477,7 @@ LEDGER: tuple[Row, ...] = (
             "gate_and_noise_in_the_plane",
             "pipeline_equals_refimpl",
             "private_mean_equals_refimpl",
+            "certified_decisions_equals_refimpl",
         ],
         repair="",
         note="E6, E20",
@@ -490,12 +502,12 @@ LEDGER: tuple[Row, ...] = (
         repair="floor(n/2) >= 10 k lambda_0, N of E7",
         note="E7, E8",
     ),
-    _standing(
+    _checked(
         "Algorithm 5.2",
         "private Gaussian learner",
-        "refimpl:private_gaussian_given",
-        "cited",
-        "runs Algorithms 1 and 5.1; pairs once in REPAIRED; E8, E20",
+        ["learner_release_is_private"],
+        repair="one pairing, in Algorithm 5.1",
+        note="runs Algorithms 1 and 5.1; E8, E20",
     ),
     _checked(
         "Eq. (21)", "the n that Claim 12 asks for", ["least_n_of_lemma_15"], "proved", "7500/199 for 2500/597", "E17"
@@ -567,6 +579,101 @@ LEDGER: tuple[Row, ...] = (
 )
 
 
+SHARP_LEDGER: tuple[Row, ...] = (
+    _checked("S1", "largest good subsets of the rows (1, x), nested", ["sharp_subsets_are_good"], note="Lemma 27"),
+    _checked(
+        "S2",
+        "good subsets of adjacent data are intertwined",
+        ["sharp_subsets_intertwine", "sharp_all_pairs"],
+        "sampled exhaustive",
+        note="Lemma 28 at n/(H - ell)",
+    ),
+    _checked(
+        "S3",
+        "no slower thresholds",
+        ["sharp_thresholds_are_least"],
+        "exhaustive",
+        note="Claim 29, attained by equal rows",
+    ),
+    _checked(
+        "S4",
+        "the score has sensitivity 1",
+        ["sharp_score_sensitivity", "sharp_all_pairs"],
+        "sampled exhaustive",
+        note="the maximum in place of the sum",
+    ),
+    _checked(
+        "S5",
+        "how many rows change their weight, and by how much",
+        ["sharp_few_rows_change", "sharp_all_pairs"],
+        "sampled exhaustive",
+        note="the window may start at k",
+    ),
+    _checked("S6", "shares of rows of a level", ["sharp_rows_are_near"], note="attained"),
+    _checked(
+        "S7",
+        "loss and gain, relative to the side that has them",
+        ["sharp_loss_is_bounded", "sharp_all_pairs"],
+        "sampled exhaustive",
+        note="no factor 1/(1-gamma); attained",
+    ),
+    _checked(
+        "S8", "the Schur complement inherits the change", ["sharp_covariances_are_close"], note="Cauchy's interlacing"
+    ),
+    _checked("S9", "how far the mean moves", ["sharp_means_are_close"], note="within two per cent of attained"),
+    _checked(
+        "S10",
+        "positive definite below k; when the score is always k",
+        ["sharp_covariance_is_positive"],
+        note="public reason",
+    ),
+    _checked(
+        "S11",
+        "score 0 gives sample mean and scatter",
+        ["sharp_concentrated_rows_pass"],
+        note="and only concentrated rows do",
+    ),
+    _checked("S12", "affine equivariance", ["sharp_is_equivariant"], note="exact"),
+    _checked("S13", "Q in closed form", ["sharp_change_in_closed_form"], "proved", note="uniform weights"),
+    _checked("S14", "the extremal spectrum of N draws", ["sharp_extremal_spectrum"], note="Schur-convexity"),
+    _checked("S15", "mean and covariance of one draw", ["sharp_joint_bound"], note="in place of Fact 53"),
+    _checked(
+        "S16",
+        "which angle is the worst",
+        ["sharp_angle_zero_is_worst"],
+        note="angle 0 from K = (3/2) q/(1-q) on; 3/2 is best",
+    ),
+    _checked("S17", "mean and N draws together", ["sharp_learner_bound"], note="one test, one budget"),
+    _checked(
+        "S18",
+        "two conditions, and the least law that meets them",
+        ["sharp_conditions_hold"],
+        "exhaustive",
+        note="small plans",
+    ),
+    _checked(
+        "S19",
+        "the mechanism is private",
+        ["sharp_mechanism_is_private", "sharp_release_follows_the_law"],
+        note="exact delta of the whole, end to end",
+    ),
+    _checked("S20", "how little noise is enough", ["sharp_noise_is_bounded"], note="explicit constants"),
+    _checked(
+        "S21",
+        "Gaussian rows: law of a leverage, accuracy",
+        ["sharp_gaussian_leverages", "sharp_concentrated_rows_pass"],
+        "statistical sampled",
+        note="the form of Lemma 20",
+    ),
+)
+"""SHARP's statements, with their proofs in ``SHARP.md``."""
+
+
+def ledger_editions(row: Row) -> tuple[str, ...]:
+    """The editions in which a row has a verdict."""
+    return ("SHARP",) if row in SHARP_LEDGER else ("PRINTED", "REPAIRED")
+
+
 def resolve(where: str) -> object:
     """The object that a ledger's ``where`` names; raises if it does not resolve."""
     module, _, attribute = where.partition(":")
@@ -575,7 +682,7 @@ def resolve(where: str) -> object:
 
 def promised_checks() -> frozenset[str]:
     """The names of all checks that some row counts on."""
-    return frozenset(name for row in LEDGER for name in row.checks)
+    return frozenset(name for row in (*LEDGER, *SHARP_LEDGER) for name in row.checks)
 
 
 def verdict(row: Row, edition: str, outcomes: Iterable[Outcome]) -> str:
@@ -610,8 +717,13 @@ def grades(row: Row) -> frozenset[str]:
 
 def markdown_map() -> str:
     """The map from paper to project as a Markdown table: item, what it says, where it lives, evidence, erratum or note."""
+    sharp = "SHARP's own statements, with proofs in [SHARP.md](proofs_checks/SHARP.md):"
+    return "\n".join([*_markdown(LEDGER), "", sharp, "", *_markdown(SHARP_LEDGER)]) + "\n"
+
+
+def _markdown(rows: Iterable[Row]) -> list[str]:
     lines = ["| item | what it says | where it lives | evidence | note |", "|---|---|---|---|---|"]
-    for row in LEDGER:
+    for row in rows:
         evidence = ", ".join(sorted(grades(row))) or row.standing
         lines.append(f"| {row.item} | {row.says} | `{row.where}` | {evidence} | {row.note} |")
-    return "\n".join(lines) + "\n"
+    return lines

@@ -4,7 +4,7 @@ PYTEST_DONT_REWRITE (there is no assert here whose failure would need to be expl
 
     pytest --pyargs proofs_checks --dp-target package.module:attribute
 
-collects one test for each statement and target. In a library's own tests::
+collects one test for each statement and target; ``exec:COMMAND`` is a target in any language. In a library's own tests::
 
     from proofs_checks.plugin import Statement, check_target, statements
 
@@ -100,6 +100,8 @@ def _explain(outcome: Outcome) -> str:
         lines.append("It is known to be false as printed, and was not refuted.")
     else:
         lines.append(f"claim: {outcome.claim}" if outcome.claim else f"the target raised {outcome.note}")
+        if outcome.departure is not None:
+            lines.append(f"first departure from refimpl: {outcome.departure}")
         lines += ["", outcome.case.paste()]
     return "\n".join(lines)
 
@@ -118,7 +120,7 @@ def check_target(
     ----------
     implementation
         An object with some of the functions of :class:`proofs_checks.target.Implementation`, or the name of one,
-        "package.module:attribute".
+        "package.module:attribute" or "exec:COMMAND".
     names
         Checks by name or by item ("Lemma 26"), each of which the implementation must have the functions for; all those that it
         does have them for where none is given.
@@ -236,7 +238,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of this plugin."""
     group = parser.getgroup("bhs23", "statements about differentially private mean and covariance (proofs_checks)")
     add = group.addoption
-    add("--dp-target", action="append", default=[], metavar="NAME", help="package.module[:attribute]; may be repeated.")
+    add(
+        "--dp-target",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="package.module[:attribute] or exec:COMMAND; may be repeated.",
+    )
     add("--dp-rounding", metavar="R", help="relative rounding allowance of the targets, such as 1e-9.")
     add(
         "--dp-edition",
@@ -273,7 +281,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def dp_target(request: pytest.FixtureRequest) -> Any:
     """The target of ``--dp-target``: a test that asks for it runs once for each, and is skipped where there is none."""
     if not hasattr(request, "param"):
-        pytest.skip("needs --dp-target package.module[:attribute]")
+        pytest.skip("needs --dp-target package.module[:attribute], or exec:COMMAND")
     return request.param
 
 

@@ -26,9 +26,11 @@ from refimpl.linalg import differences, second_moment, to_fraction, weighted_mea
 from refimpl.parameters import (
     CovarianceParameters,
     Edition,
+    GaussianParameters,
     MeanParameters,
     PrintedEditionWarning,
     covariance_parameters,
+    gaussian_parameters,
     mean_parameters,
 )
 from refimpl.ptr import ptr_pass_probability
@@ -65,16 +67,40 @@ class OutlierFamily(Case):
     low: int
     seed: int
 
-    def pair(self, n: int, k: int, reference: Sequence[int] = ()) -> Pair:
-        """The two data sets with n rows."""
+    def pair(self, n: int, k: int, reference: Sequence[int] | None = None) -> Pair:
+        """The two data sets with n rows; no reference set where the algorithm has none."""
         m, j = n // 2, self.outliers
         first = [self.high] * j + [self.bulk] * (m - j)
         second = [self.low] * (j + 1) + [0] * (m - j - 1)
         values = first + second + [0] * (n - 2 * m)
         rows = tuple((Fraction(v),) for v in values)
         return Pair(
-            "pipeline", rows, j, (Fraction(self.high),), self.lambda_0, k, tuple(reference), label="outlier family"
+            "pipeline",
+            rows,
+            j,
+            (Fraction(self.high),),
+            self.lambda_0,
+            k,
+            tuple(reference or ()),
+            label="outlier family",
         )
+
+    def mirrored_pair(self, n: int, k: int, reference: Sequence[int] | None) -> Pair:
+        """The same pairs (x_i, x_{i+m}) in another order, and (0, bulk) for (bulk, 0) in the second half of them.
+
+        Pairing the differences once more, as Algorithm 5.2 is printed, joins outliers to outliers and rows of the bulk of both
+        signs: it leaves no outlier, or one.
+        """
+        m, half, j = n // 2, n // 4, self.outliers
+        pairs = [(self.bulk, 0)] * half + [(0, self.bulk)] * (m - half)
+        *places, star = (i // 2 + (i % 2) * half for i in range(j + 1))
+        for place in places:
+            pairs[place] = (self.high, self.low)
+        pairs[star] = (self.bulk, self.low)
+        values = [first for first, _ in pairs] + [second for _, second in pairs] + [0] * (n - 2 * m)
+        rows = tuple((Fraction(v),) for v in values)
+        high = (Fraction(self.high),)
+        return Pair("pipeline", rows, star, high, self.lambda_0, k, tuple(reference or ()), label="outlier family")
 
     def size(self, edition: Edition) -> int:
         """Number of rows that a target is given: that of Algorithm 1, the larger of the two."""
@@ -90,9 +116,18 @@ class OutlierFamily(Case):
         parameters: CovarianceParameters = self._least(covariance_parameters, edition)
         return parameters
 
+    def learner_parameters(self, edition: Edition) -> GaussianParameters:
+        """Parameters of Algorithm 5.2 at the least n; the covariance half may be planned for half the rows."""
+        halves = gaussian_parameters(1 << 20, 1, **self._budget(edition))
+        times = halves.n // halves.covariance.n
+        n = max(halves.mean.least_n, times * halves.covariance.least_n)
+        return gaussian_parameters(n, 1, **self._budget(edition))
+
+    def _budget(self, edition: Edition) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "delta": self.delta, "lambda_0": self.lambda_0, "edition": edition}
+
     def _least(self, make: Any, edition: Edition) -> Any:
-        budget = {"epsilon": self.epsilon, "delta": self.delta, "lambda_0": self.lambda_0, "edition": edition}
-        return make(make(0, 1, **budget).least_n, 1, **budget)
+        return make(make(0, 1, **self._budget(edition)).least_n, 1, **self._budget(edition))
 
     def paste(self) -> str:
         """Python that describes the family, to be pasted."""
@@ -104,6 +139,7 @@ E3_MID = OutlierFamily(Fraction(1), Fraction(1, 20), Fraction(2), 30, 8, 11, -3,
 SMALL_FAMILY = OutlierFamily(Fraction(1), Fraction(1, 10), Fraction(3, 2), 14, 32, 39, -7, 0)
 HUGE_OUTLIERS = OutlierFamily(Fraction(1), Fraction(1, 10), Fraction(3, 2), 12, 1, 1 << 20, 0, 0)  # SCORE_2 is larger
 SURE_FAIL = OutlierFamily(Fraction(1), Fraction(1, 10), Fraction(3, 2), 28, 32, 39, -7, 0)
+E3_LEARNER = OutlierFamily(Fraction(1), Fraction(1, 20), Fraction(7, 4), 30, 32, 39, -7, 0)
 E3_COVARIANCE = OutlierFamily(Fraction(1), Fraction(1, 20), Fraction(2), 16, 1, 1 << 20, 0, 0)
 
 
@@ -149,11 +185,11 @@ def pass_probability(
     return value if isinstance(value, ExpFraction | Fraction) else Fraction(float(value))
 
 
-def _likelihood_ratios(p: Any, q: Any, case: OutlierFamily) -> Iterator[Claim]:
-    growth = ExpFraction(case.epsilon)
+def _likelihood_ratios(p: Any, q: Any, epsilon: Fraction, delta: Fraction) -> Iterator[Claim]:
+    growth = ExpFraction(epsilon)
     for u, v, what in ((p, q, "x against x'"), (q, p, "x' against x")):
-        yield at_most(f"Pr[release], {what}", u, growth * v + case.delta, rounded=True)
-        yield at_most(f"Pr[FAIL], {what}", 1 - u, growth * (1 - v) + case.delta, rounded=True, scale=1)
+        yield at_most(f"Pr[release], {what}", u, growth * v + delta, rounded=True)
+        yield at_most(f"Pr[FAIL], {what}", 1 - u, growth * (1 - v) + delta, rounded=True, scale=1)
 
 
 @lemma(
@@ -179,7 +215,7 @@ def mean_release_is_private(target: Target, case: OutlierFamily) -> Iterator[Cla
     scores = [max(pipeline_scores(target, pair, prime=prime)) for prime in (False, True)]
     p, q = (pass_probability(score, parameters, target) for score in scores)
     yield tells(0 < p < 1 or 0 < q < 1)
-    yield from _likelihood_ratios(p, q, case)
+    yield from _likelihood_ratios(p, q, case.epsilon, case.delta)
 
 
 @lemma(
@@ -201,7 +237,44 @@ def covariance_release_is_private(target: Target, case: OutlierFamily) -> Iterat
     scores = [int(target.stable_covariance(x, pair.lambda_0, pair.k).score) for x in (pair.x, pair.x_prime)]
     p, q = (pass_probability(score, parameters, target) for score in scores)
     yield tells(0 < p < 1 or 0 < q < 1)
-    yield from _likelihood_ratios(p, q, case)
+    yield from _likelihood_ratios(p, q, case.epsilon, case.delta)
+
+
+@lemma(
+    "Corollary 45, Algorithm 5.2 (release)",
+    "whether Algorithm 5.2 releases is private with the sum of the budgets of its halves",
+    cases=mean_families,
+    given=is_a_family,
+    needs=("stable_covariance", "stable_mean"),
+    telling="x or x' is released with a probability strictly between 0 and 1",
+    least_telling=Fraction(1, 3),
+    refuted_by=("printed",),
+    examples=lambda: (E3_LEARNER,),
+    cost=60,
+)
+def learner_release_is_private(target: Target, case: OutlierFamily) -> Iterator[Claim | Telling]:
+    """Pr[both halves of Algorithm 5.2 release] obeys the inequalities on x and x', over both tests' coins, for R as drawn.
+
+    PRINTED claims (2 epsilon, 2 delta) and gives the differences of the pairs to Algorithm 5.1, which pairs them once more;
+    REPAIRED claims (epsilon, delta), half of it from each half, and gives x to both.
+    """
+    parameters = case.learner_parameters(target.edition)
+    mean, covariance = parameters.mean, parameters.covariance
+    pair = case.mirrored_pair(parameters.n, mean.k, drawn_coins(target, mean, case.seed).reference)
+    p, q = (
+        pass_probability(max(pipeline_scores(target, pair, prime=prime)), mean, target)
+        * pass_probability(_covariance_score_of_the_learner(target, pair, parameters, prime=prime), covariance, target)
+        for prime in (False, True)
+    )
+    yield tells(0 < p < 1 or 0 < q < 1)
+    yield from _likelihood_ratios(p, q, mean.epsilon + covariance.epsilon, mean.delta + covariance.delta)
+
+
+def _covariance_score_of_the_learner(target: Target, pair: Pair, parameters: GaussianParameters, *, prime: bool) -> int:
+    """SCORE_1 of Algorithm 5.1 on what it is given: x, or the m differences of the pairs."""
+    x, half = pair.x_prime if prime else pair.x, parameters.covariance
+    rows = x if half.n == parameters.n else x[: half.n] - x[half.n : 2 * half.n]
+    return int(target.stable_covariance(rows, pair.lambda_0, half.k).score)
 
 
 def run_private_mean(target: Target, x: Any, parameters: MeanParameters, coins: MeanCoins) -> list[Fraction] | None:

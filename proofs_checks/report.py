@@ -15,7 +15,7 @@ from rich.table import Table
 from proofs_checks.audit import Outcome
 from proofs_checks.formats import tool_version, verdict_words
 from proofs_checks.lemma import CASES, LEMMAS, Lemma
-from proofs_checks.paper import Row, grades, verdict
+from proofs_checks.paper import Row, grades, ledger_editions, verdict
 
 __all__ = [
     "load_case",
@@ -30,7 +30,9 @@ __all__ = [
 def verdict_text(outcome: Outcome) -> str:
     """The verdict in words that claim no more than was found."""
     names = ("verdict", "expected", "note")
-    return verdict_words({name: getattr(outcome, name) for name in names} | {"as_expected": outcome.is_as_expected})
+    departs_at = None if outcome.departure is None else vars(outcome.departure)
+    entry = {name: getattr(outcome, name) for name in names} | {"departs_at": departs_at}
+    return verdict_words(entry | {"as_expected": outcome.is_as_expected})
 
 
 def _style(outcome: Outcome) -> str:
@@ -92,15 +94,18 @@ def print_table(outcomes: Sequence[Outcome], console: Console) -> None:
     )
 
 
-def print_ledger(rows: Sequence[Row], outcomes: Sequence[Outcome], console: Console) -> bool:
+def print_ledger(
+    rows: Sequence[Row], outcomes: Sequence[Outcome], console: Console, title: str = "The paper, item by item"
+) -> bool:
     """The ledger with the verdicts of this process; returns whether every row is as it should be."""
-    table = Table(title="The paper, item by item", title_justify="left")
-    for heading in ("item", "what it says", "where it lives", "PRINTED", "REPAIRED", "evidence", "note"):
+    table = Table(title=title, title_justify="left")
+    editions = ledger_editions(rows[0])
+    for heading in ("item", "what it says", "where it lives", *editions, "evidence", "note"):
         table.add_column(heading, overflow="fold")
     sound = True
     for row in rows:
-        words = [verdict(row, edition, outcomes) for edition in ("PRINTED", "REPAIRED")]
-        bad = any(word.startswith(("NO CHECK", "NOT RUN", "raised")) for word in words) or words[1] == "refuted"
+        words = [verdict(row, edition, outcomes) for edition in editions]
+        bad = any(word.startswith(("NO CHECK", "NOT RUN", "raised")) for word in words) or words[-1] == "refuted"
         missing = set(row.required) - grades(row)
         sound = sound and not bad and not missing
         style = "red" if bad or missing else "yellow" if words[0] == "refuted" else ""
@@ -116,6 +121,8 @@ def print_counterexample(outcome: Outcome, console: Console) -> None:
     console.rule(f"{outcome.check.item} on {outcome.target.name}, {outcome.target.edition.name}: {outcome.verdict}")
     console.print(outcome.check.statement, markup=False)
     console.print(f"claim: {outcome.claim}" if outcome.claim else f"the target raised {outcome.note}", markup=False)
+    if outcome.departure is not None:
+        console.print(f"first departure from refimpl: {outcome.departure}", markup=False)
     console.print(outcome.case.paste(), markup=False, soft_wrap=True)
 
 
@@ -135,6 +142,7 @@ def save_counterexample(outcome: Outcome, folder: Path) -> Path:
         "edition": outcome.target.edition.name,
         "rounding": str(outcome.target.rounding),
         "claim": str(outcome.claim) if outcome.claim else f"raised {outcome.note}",
+        "departure": None if outcome.departure is None else str(outcome.departure),
         "bhs23": tool_version(),
         "case": _case_json(outcome.case),
     }

@@ -27,7 +27,12 @@ class Implementation(Protocol):
     Results need only the attributes named here. ``entry_level[i]`` is the least level whose set holds row i, or the number
     of levels (2k + 1) if none does; an implementation may give ``good_subsets`` or ``cores`` (a sequence of index sets, one
     a level 0..2k) instead. A module may state its relative rounding error as ``ROUNDING`` (0 if absent): it is granted only
-    to claims about rounded numbers, never to sets, scores and counts.
+    to claims about rounded numbers, never to sets, scores and counts. ``FLOAT_TIES = True`` says that it decides in floating
+    point: test vectors of result "boundary" (exact ties) are then forgiven; statements never are.
+
+    Conventions are declared by which functions there are, and never guessed: ``stable_second_moment`` is given the paired
+    rows y, ``stable_covariance`` the rows x, of which it pairs i with i + m, m = floor(n/2). Code that orders or pairs its
+    rows in another way has an adapter that hands them over, and takes the answers back, in its own order.
     """
 
     def largest_good_subset(self, y: Any, lam: Any) -> Iterable[int]:
@@ -38,6 +43,9 @@ class Implementation(Protocol):
 
     def stable_covariance(self, x: Any, lambda_0: Any, k: int) -> Any:
         """StableCovariance with its pairing: the same attributes, for the floor(n/2) paired rows."""
+
+    def stable_moments(self, x: Any, lambda_0: Any, k: int, window: int) -> Any:
+        """SHARP's one stage: ``.mean``, ``.covariance``, ``.score``, ``.weights`` and levels 0..k+window-1, for all rows."""
 
     def largest_core(self, x: Any, covariance: Any, lam: Any, tau: int, reference: Sequence[int]) -> Iterable[int]:
         """The rows of LargestCore."""
@@ -90,8 +98,17 @@ class Target:
         return getattr(self.implementation, name)
 
 
-def load_target(name: str, edition: Edition = REPAIRED, rounding: Fraction | None = None) -> Target:
+def load_target(
+    name: str, edition: Edition = REPAIRED, rounding: Fraction | None = None, *, seconds: float = 60.0
+) -> Target:
     """The target called "package.module", "package.module:attribute" or "exec:COMMAND".
+
+    Parameters
+    ----------
+    name, edition, rounding
+        As :class:`Target` has them; the rounding that the implementation states if None.
+    seconds
+        Time limit of each request to a program.
 
     Raises
     ------
@@ -99,7 +116,7 @@ def load_target(name: str, edition: Edition = REPAIRED, rounding: Fraction | Non
         If there is no such module or attribute, or the program does not answer.
     """
     if name.startswith("exec:"):
-        return _foreign(name, edition, rounding)
+        return _foreign(name, edition, rounding, seconds)
     module_name, _, attribute = name.partition(":")
     try:
         implementation: Any = importlib.import_module(module_name)
@@ -112,11 +129,11 @@ def load_target(name: str, edition: Edition = REPAIRED, rounding: Fraction | Non
     return Target(name, implementation, edition, stated, most_rows)
 
 
-def _foreign(name: str, edition: Edition, rounding: Fraction | None) -> Target:
+def _foreign(name: str, edition: Edition, rounding: Fraction | None, seconds: float) -> Target:
     from proofs_checks.foreign import ForeignError, ForeignTarget  # noqa: PLC0415 - that room makes targets of this one
 
     try:
-        program = ForeignTarget(shlex.split(name.removeprefix("exec:")))
+        program = ForeignTarget(shlex.split(name.removeprefix("exec:")), seconds)
     except ForeignError as error:
         raise ValueError(f"no target {name!r}: {error}") from error
     return Target(name, program, edition, program.ROUNDING if rounding is None else rounding, program.MOST_ROWS)

@@ -67,6 +67,13 @@ def stable_mean(x: Any, covariance: Any, lambda_0: str, k: int, reference: list[
     return stage(result, mean=text(result.mean))
 
 
+def stable_moments(x: Any, lambda_0: str, k: int, window: int) -> dict[str, Any]:
+    result = refimpl.stable_moments(floats(x), lambda_0, k, window)
+    mean, covariance = result.mean, result.covariance
+    table = None if covariance is None else [text(row) for row in covariance.tolist()]
+    return stage(result, mean=None if mean is None else text(mean), covariance=table)
+
+
 def ptr_pass_probability(score: int, epsilon: str, delta: str, edition: str) -> str:
     law = refimpl.ptr_pass_probability(score, epsilon, delta, edition=getattr(refimpl, edition))
     return float(law).hex()
@@ -117,6 +124,7 @@ FUNCTIONS = {
         stable_covariance,
         largest_core,
         stable_mean,
+        stable_moments,
         ptr_pass_probability,
         ptr_pass_probability_at_growth,
         private_mean_given,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import strategies as st
+from rich.console import Console
 
 import refimpl
 from proofs_checks import __main__ as command
@@ -19,8 +21,9 @@ from proofs_checks.audit import PROFILES, examine, pinned_cases_for, run_check
 from proofs_checks.datasets import Pair, adjacent_data, adjacent_points, adjacent_rows
 from proofs_checks.lemma import LEMMAS
 from proofs_checks.paper import LEDGER, Row, grades, promised_checks, resolve, verdict
-from proofs_checks.report import load_case
+from proofs_checks.report import load_case, print_ledger
 from proofs_checks.target import Target, load_target
+from refimpl.parameters import PRINTED, REPAIRED
 
 Run = Callable[..., tuple[int, str, str]]
 CHEAP = ("--check", "good_subsets_are_nested")
@@ -75,6 +78,28 @@ def test_a_row_whose_check_is_gone_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     assert verdict(row, "REPAIRED", []).startswith("NO CHECK")
 
 
+def test_a_row_without_its_check_is_red_and_no_cell_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row for row in LEDGER if row.item in {"Definition 5", "Lemma 7", "Claim 29", "Eq. (56)"}]
+    targets = [load_target("refimpl", edition) for edition in (PRINTED, REPAIRED)]
+    outcomes = [run_check(LEMMAS[name], t, PROFILES["quick"]) for row in rows for name in row.checks for t in targets]
+
+    def printed() -> tuple[bool, list[str]]:
+        console = Console(file=io.StringIO(), width=400, force_terminal=True, color_system="standard")
+        sound = print_ledger(rows, outcomes, console)
+        assert isinstance(console.file, io.StringIO)
+        return sound, [line for line in console.file.getvalue().splitlines() if any(row.item in line for row in rows)]
+
+    sound, lines = printed()
+    assert sound
+    assert len(lines) == len(rows)
+    assert all(re.sub(r"\x1b\[[\d;]*m", "", cell).strip() for line in lines for cell in line.split("│")[1:-1])
+    assert not any("\x1b[31m" in line for line in lines)
+    monkeypatch.delitem(LEMMAS, "good_subsets_intertwine")
+    sound, lines = printed()
+    assert not sound
+    assert ["Lemma 7" in line for line in lines] == ["\x1b[31m" in line for line in lines]
+
+
 def test_a_statement_that_holds_gives_status_0(run: Run) -> None:
     status, out, _ = run(*CHEAP, "refimpl")
     assert status == 0
@@ -123,7 +148,7 @@ def test_an_expected_refutation_that_does_not_refute_is_a_failure(monkeypatch: p
         (("run", "no_such_module"), "no target 'no_such_module'"),
         (("run", "refimpl:no_such_attribute"), "no target"),
         (("run", "--profile", "slow"), "--profile must be one of"),
-        (("run", "--edition", "sharp"), "--edition must be one of"),
+        (("run", "--edition", "finest"), "--edition must be one of"),
         (("run", "--check", "no_such_check"), "no check is called"),
         (("run", "--rounding", "much"), "much"),
         (("replay", "no_such_file.json"), "no_such_file.json"),

@@ -182,8 +182,9 @@ def test_bad_parameters(implementation: ModuleType, vector: dict[str, Any]) -> N
     }
     kind = {"TypeError": TypeError, "ValueError": ValueError}[vector["expected"]["error"]]
     for function in vector["input"]["functions"]:
+        rules = {"edition": refimpl.REPAIRED} if function.endswith("_parameters") else {}
         with pytest.raises(kind, match=rf"\b{vector['expected']['names']}\b"):
-            getattr(implementation, function)(**arguments)
+            getattr(implementation, function)(**arguments, **rules)
 
 
 @both_implementations
@@ -195,7 +196,7 @@ def test_bad_parameters(implementation: ModuleType, vector: dict[str, Any]) -> N
 def test_private_functions_refuse_bad_parameters(
     implementation: ModuleType, task: str, name: str, value: float
 ) -> None:
-    arguments = {"epsilon": 1, "delta": "1e-6", "lambda_0": 4} | {name: value}
+    arguments = {"epsilon": 1, "delta": "1e-6", "lambda_0": 4, "edition": refimpl.REPAIRED} | {name: value}
     with pytest.raises(ValueError, match=name):
         getattr(implementation, f"private_{task}")(np.zeros((40, 2)), **arguments)
 
@@ -210,9 +211,9 @@ ON_ROWS: dict[str, tuple[str, Callable[[ModuleType, Any], Any]]] = {
     "stable_covariance": ("x", lambda m, rows: m.stable_covariance(rows, 4, 1)),
     "largest_core": ("x", lambda m, rows: m.largest_core(rows, [[1.0]], 4, 1, [0])),
     "stable_mean": ("x", lambda m, rows: m.stable_mean(rows, [[1.0]], "1/4", 1, [0])),
-    "private_mean": ("x", lambda m, rows: m.private_mean(rows, **BUDGET)),
-    "private_covariance": ("x", lambda m, rows: m.private_covariance(rows, **BUDGET)),
-    "private_gaussian": ("x", lambda m, rows: m.private_gaussian(rows, **BUDGET)),
+    "private_mean": ("x", lambda m, rows: m.private_mean(rows, **BUDGET, edition=refimpl.REPAIRED)),
+    "private_covariance": ("x", lambda m, rows: m.private_covariance(rows, **BUDGET, edition=refimpl.REPAIRED)),
+    "private_gaussian": ("x", lambda m, rows: m.private_gaussian(rows, **BUDGET, edition=refimpl.REPAIRED)),
 }
 on_rows = pytest.mark.parametrize("function", ON_ROWS)
 
@@ -408,9 +409,9 @@ COLLINEAR = np.hstack([PAIRED, 2 * PAIRED])
 """The second column is twice the first: every covariance is singular, so the test fails for certain."""
 
 RELEASES: dict[str, Callable[[ModuleType, Any, Any], Any]] = {
-    "mean": lambda m, x, rng: m.private_mean(x, **SMALL, rng=rng),
-    "covariance": lambda m, x, rng: m.private_covariance(x, **SMALL, rng=rng),
-    "gaussian": lambda m, x, rng: m.private_gaussian(x, **SMALL, rng=rng),
+    "mean": lambda m, x, rng: m.private_mean(x, **SMALL, rng=rng, edition=refimpl.REPAIRED),
+    "covariance": lambda m, x, rng: m.private_covariance(x, **SMALL, rng=rng, edition=refimpl.REPAIRED),
+    "gaussian": lambda m, x, rng: m.private_gaussian(x, **SMALL, rng=rng, edition=refimpl.REPAIRED),
 }
 on_releases = pytest.mark.parametrize("task", RELEASES)
 
@@ -478,25 +479,27 @@ def test_forked_processes_differ(implementation: ModuleType) -> None:
 @both_implementations
 def test_mean_and_covariance_of_one_seed_share_nothing(implementation: ModuleType) -> None:
     budget = {"epsilon": 1, "delta": "9/10", "lambda_0": 2}
-    mean = implementation.draw_mean_coins(implementation.mean_parameters(600, 2, **budget), np.random.default_rng(3))
+    mean = implementation.draw_mean_coins(
+        implementation.mean_parameters(600, 2, **budget, edition=refimpl.REPAIRED), np.random.default_rng(3)
+    )
     covariance = implementation.draw_covariance_coins(
-        implementation.covariance_parameters(6000, 2, **budget), np.random.default_rng(3)
+        implementation.covariance_parameters(6000, 2, **budget, edition=refimpl.REPAIRED), np.random.default_rng(3)
     )
     assert mean.test != covariance.test
     assert not set(np.ravel(mean.normals).tolist()) & set(np.ravel(covariance.normals).tolist())
     gaussian = implementation.draw_gaussian_coins(
-        implementation.gaussian_parameters(6000, 2, **budget), np.random.default_rng(3)
+        implementation.gaussian_parameters(6000, 2, **budget, edition=refimpl.REPAIRED), np.random.default_rng(3)
     )
     assert len({coin.bits for coin in (mean.test, covariance.test, gaussian.mean.test, gaussian.covariance.test)}) == 4
 
 
 def test_both_implementations_draw_the_same_coins() -> None:
-    parameters = refimpl.mean_parameters(600, 3, **SMALL)
+    parameters = refimpl.mean_parameters(600, 3, **SMALL, edition=refimpl.REPAIRED)
     ours, fast = (m.draw_mean_coins(parameters, np.random.default_rng(3)) for m in (refimpl, fastimpl))
     assert ours.test == fast.test
     assert ours.reference == tuple(fast.reference)
     assert ours.normals.tolist() == fast.normals.tolist()
-    both = refimpl.gaussian_parameters(3000, 3, **SMALL)
+    both = refimpl.gaussian_parameters(3000, 3, **SMALL, edition=refimpl.REPAIRED)
     ours, fast = (m.draw_gaussian_coins(both, np.random.default_rng(3)) for m in (refimpl, fastimpl))
     assert (ours.mean.test, ours.covariance.test) == (fast.mean.test, fast.covariance.test)
     assert ours.mean.normals.tolist() == fast.mean.normals.tolist()
@@ -556,12 +559,12 @@ def test_a_generator_is_read_once_for_256_bits(
 )
 def test_degenerate_data_fail_for_every_coin(implementation: ModuleType, rows: NDArray[np.float64]) -> None:
     rows, budget = np.tile(rows, (2, 1)), SMALL | {"lambda_0": 4}  # above d, so that lambda_0 is not what fails
-    parameters = refimpl.mean_parameters(*rows.shape, **budget)
+    parameters = refimpl.mean_parameters(*rows.shape, **budget, edition=refimpl.REPAIRED)
     assert refimpl.failure_reason(parameters) is None
     drawn = implementation.draw_mean_coins(parameters, np.random.default_rng(1))
     luckiest = dataclasses.replace(drawn, test=dataclasses.replace(drawn.test, bits=0))
     assert implementation.private_mean_given(rows, parameters, luckiest).mean is None
-    plan = refimpl.covariance_parameters(*rows.shape, **budget)
+    plan = refimpl.covariance_parameters(*rows.shape, **budget, edition=refimpl.REPAIRED)
     coins = implementation.draw_covariance_coins(plan, np.random.default_rng(1))
     luckiest = dataclasses.replace(coins, test=dataclasses.replace(coins.test, bits=0))
     assert implementation.private_covariance_given(rows, plan, luckiest).covariance is None
@@ -600,7 +603,7 @@ def test_wishart_release(vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("sigma", [[[4.0, 0.0], [0.0, 9.0]], [[2.0, 1.0], [1.0, 3.0]]], ids=["diagonal", "full"])
 def test_noise_has_the_covariance_it_says(implementation: ModuleType, sigma: list[list[float]]) -> None:
     draws, bound = {"refimpl": (2000, 0.16), "fastimpl": (20000, 0.05)}[implementation.__name__]
-    parameters, rng = refimpl.mean_parameters(0, 2, **SMALL), np.random.default_rng(16)
+    parameters, rng = refimpl.mean_parameters(0, 2, **SMALL, edition=refimpl.REPAIRED), np.random.default_rng(16)
     noise = np.array(
         [
             implementation.gaussian_release(
@@ -618,7 +621,7 @@ def test_noise_has_the_covariance_it_says(implementation: ModuleType, sigma: lis
 @both_implementations
 def test_covariance_release_has_the_law_it_says(implementation: ModuleType) -> None:
     samples, releases = {"refimpl": (200, 150), "fastimpl": (5481, 400)}[implementation.__name__]
-    plan = refimpl.covariance_parameters(4000, 2, epsilon=1, delta="1e-3", lambda_0=4)
+    plan = refimpl.covariance_parameters(4000, 2, epsilon=1, delta="1e-3", lambda_0=4, edition=refimpl.REPAIRED)
     plan, rng, sigma = (
         dataclasses.replace(plan, samples=samples),
         np.random.default_rng(17),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 
 from proofs_checks import __main__ as command
 from proofs_checks import audit, formats
@@ -136,6 +138,68 @@ def test_the_action_uses_options_that_exist() -> None:
     used = set(re.findall(r"--[a-z][a-z-]+", text.split("id: audit")[1]))
     assert {"--edition", "--sarif", "--html", "--badge", "--fail-on"} <= used
     assert [option for option in used if option not in shown] == []
+
+
+def test_the_action_is_one_of_githubs() -> None:
+    action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
+    assert {"name", "description", "inputs", "outputs", "runs"} <= set(action)
+    assert action["runs"]["using"] == "composite"
+    assert all(step["shell"] == "bash" for step in action["runs"]["steps"])
+    assert all(isinstance(given.get("default", ""), str) for given in action["inputs"].values())
+    assert [name for name, given in action["inputs"].items() if given.get("required")] == ["target"]
+    for step in action["runs"]["steps"]:
+        checked = subprocess.run(
+            ["bash", "-n"], input=step["run"], text=True, capture_output=True, check=False, timeout=60
+        )
+        assert checked.returncode == 0, checked.stderr
+
+
+def test_the_steps_of_the_action_run(tmp_path: Path) -> None:
+    """The audit step, as a runner would run it: reports in their folder, the status as an output, the table as a summary."""
+    step = yaml.safe_load(ACTION.read_text(encoding="utf-8"))["runs"]["steps"][1]
+    (tmp_path / "audited_liar.py").write_text(LIAR, encoding="utf-8")
+    inputs = {"TARGETS": "audited_liar", "EDITION": "repaired", "ROUNDING": "1e-9", "PROFILE": "quick", "SEED": "0"}
+    inputs |= {
+        "FAIL_ON": "refuted,raised",
+        "BASELINE": "",
+        "REPORTS": "reports",
+        "PYTHON": "./python",
+        "JOBS": "1",
+        "TIME_LIMIT": "60",
+    }
+    assert set(inputs) <= set(step["env"])
+    # Only one check: the rest of the audit is not what is tested here.
+    (tmp_path / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@" --check good_subsets_are_nested\n')
+    (tmp_path / "python").chmod(0o755)
+    script = step["run"].replace('-- "${targets[@]}"', '"${targets[@]}"')
+    assert script != step["run"]
+    files = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary"), "GITHUB_OUTPUT": str(tmp_path / "output")}
+    place = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ACTION.parents[3])}
+    ended = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", script],
+        cwd=tmp_path,
+        env=inputs | files | place,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ended.returncode == 1, ended.stderr
+    assert (tmp_path / "output").read_text() == "status=1\n"
+    assert "REFUTED" in (tmp_path / "summary").read_text()
+    jsonschema.validate(json.loads((tmp_path / "reports" / "report.json").read_text()), formats.record_schema())
+    names = {"report.json", "junit.xml", "report.sarif", "report.md", "report.html", "badge.json", "counterexamples"}
+    assert {file.name for file in (tmp_path / "reports").iterdir()} == names
+
+
+def test_the_readme_says_what_its_example_leaves_open() -> None:
+    text = (ACTION.parents[3] / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    steps = yaml.safe_load(example)["jobs"]["audit"]["steps"]
+    (audit_step,) = [step for step in steps if "OWNER/" in step.get("uses", "")]
+    assert set(audit_step["with"]) <= set(yaml.safe_load(ACTION.read_text(encoding="utf-8"))["inputs"])
+    assert "replace `OWNER/bhs23` by the place" in text.replace("\n", " ")
+    assert (ACTION.parents[3] / audit_step["uses"].split("/", 2)[2].split("@")[0] / "action.yml").is_file()
 
 
 def test_the_action_keeps_inputs_out_of_its_scripts() -> None:

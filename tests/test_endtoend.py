@@ -121,10 +121,10 @@ def test_the_laws_are_those_of_the_specification(target: str, prime: bool) -> No
 
 
 def test_too_few_rows_always_fail() -> None:
-    parameters = refimpl.mean_parameters(20, 1, epsilon=1, delta="1/20", lambda_0=2)
+    parameters = refimpl.mean_parameters(20, 1, epsilon=1, delta="1/20", lambda_0=2, edition=refimpl.REPAIRED)
     pair = SMALL_FAMILY.pair(20, parameters.k, (0, 1, 2))
     assert mean_law(fast(REPAIRED), pair, parameters, prime=False).passes == 0
-    few = refimpl.covariance_parameters(20, 1, epsilon=1, delta="1/20", lambda_0=2)
+    few = refimpl.covariance_parameters(20, 1, epsilon=1, delta="1/20", lambda_0=2, edition=refimpl.REPAIRED)
     assert covariance_law(fast(REPAIRED), pair, few, prime=True).passes == 0
 
 

@@ -176,3 +176,14 @@ def test_sums_of_four_rows_are_rounded_well_or_not_at_all() -> None:
     for p, q, r, s, value in zip(*parts, strict=True):
         exact = Fraction(p) - Fraction(q) + Fraction(r) - Fraction(s)
         assert abs(Fraction(value) - exact) <= abs(exact) / 2**52
+
+
+def test_nothing_is_known_of_a_row_at_the_centre_of_a_metric_out_of_reach() -> None:
+    """Row 0 is the centre, so its computed length is 0; the condition is beyond all float stages, so 0 says nothing."""
+    x = np.zeros((10, 2))
+    x[0], x[7], x[9] = 5e307, 1.0, [0.0, 1.0]
+    reference = [0, 2, 3, 5, 6, 8, 9]
+    covariance, exact = fastimpl.stable_covariance(x, 5, 2), refimpl.stable_covariance(x, 5, 2)
+    for lam in (Fraction(1, 3), Fraction(1, 2), Fraction(1), Fraction(8, 5)):
+        fast = fastimpl.stable_mean(x, covariance, lam, 2, reference)
+        assert tuple(fast.entry_level) == refimpl.stable_mean(x, exact, lam, 2, reference).entry_level

@@ -111,9 +111,9 @@ def test_bad_rows_are_named_and_never_shown(bad: Any, error: type[Exception], wo
     calls = [
         lambda: fastimpl.stable_covariance(bad, 2, 1),
         lambda: fastimpl.stable_mean(bad, np.eye(1), "1/10", 1, [0]),
-        lambda: fastimpl.private_mean(bad, **BUDGET),
-        lambda: fastimpl.private_covariance(bad, **BUDGET),
-        lambda: fastimpl.private_gaussian(bad, **BUDGET),
+        lambda: fastimpl.private_mean(bad, **BUDGET, edition=refimpl.REPAIRED),
+        lambda: fastimpl.private_covariance(bad, **BUDGET, edition=refimpl.REPAIRED),
+        lambda: fastimpl.private_gaussian(bad, **BUDGET, edition=refimpl.REPAIRED),
     ]
     for call in calls:
         with pytest.raises(error, match=words):
@@ -170,7 +170,7 @@ def test_a_singular_covariance_has_no_cores() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_same_seed_draws_the_coins_of_refimpl(seed: int) -> None:
-    parameters = fastimpl.gaussian_parameters(50 * 10 ** (seed + 1), 3, **BUDGET)
+    parameters = fastimpl.gaussian_parameters(50 * 10 ** (seed + 1), 3, **BUDGET, edition=refimpl.REPAIRED)
     fast = fastimpl.draw_gaussian_coins(parameters, np.random.default_rng(seed))
     exact = refimpl.private.draw_gaussian_coins(
         dataclasses.replace(parameters, covariance=dataclasses.replace(parameters.covariance, samples=2)),
@@ -183,7 +183,9 @@ def test_the_same_seed_draws_the_coins_of_refimpl(seed: int) -> None:
 
 
 def test_reference_sets_are_uniform_sets() -> None:
-    parameters = dataclasses.replace(fastimpl.mean_parameters(7, 1, **BUDGET), reference_size=3)
+    parameters = dataclasses.replace(
+        fastimpl.mean_parameters(7, 1, **BUDGET, edition=refimpl.REPAIRED), reference_size=3
+    )
     rng = np.random.default_rng(0)
     drawn = [fastimpl.draw_mean_coins(parameters, rng).reference for _ in range(700)]
     assert all(len(set(r)) == 3 and list(r) == sorted(r) for r in drawn)
@@ -194,7 +196,7 @@ def test_reference_sets_are_uniform_sets() -> None:
 
 
 def test_a_generator_is_read_once_for_256_bits() -> None:
-    parameters = fastimpl.gaussian_parameters(100, 4, **BUDGET)
+    parameters = fastimpl.gaussian_parameters(100, 4, **BUDGET, edition=refimpl.REPAIRED)
     used, other = np.random.default_rng(8), np.random.default_rng(8)
     fastimpl.draw_gaussian_coins(parameters, used)
     other.bytes(32)
@@ -204,7 +206,9 @@ def test_a_generator_is_read_once_for_256_bits() -> None:
 
 
 def test_bartlett_factor_has_the_law_of_its_draws() -> None:
-    parameters = dataclasses.replace(fastimpl.covariance_parameters(100, 3, **BUDGET), samples=5)
+    parameters = dataclasses.replace(
+        fastimpl.covariance_parameters(100, 3, **BUDGET, edition=refimpl.REPAIRED), samples=5
+    )
     rng = np.random.default_rng(0)
     factors = np.array([fastimpl.draw_covariance_coins(parameters, rng).normals for _ in range(4000)])
     assert not np.triu(factors, 1).any()
@@ -231,7 +235,9 @@ def test_gaussian_release_has_the_noise_it_says(sigma: Rows) -> None:
 
 def test_wishart_release_has_the_law_of_its_draws() -> None:
     sigma = np.array([[2.0, 1.0], [1.0, 3.0]])
-    parameters = dataclasses.replace(fastimpl.covariance_parameters(100, 2, **BUDGET), samples=5481)
+    parameters = dataclasses.replace(
+        fastimpl.covariance_parameters(100, 2, **BUDGET, edition=refimpl.REPAIRED), samples=5481
+    )
     rng = np.random.default_rng(0)
     releases = np.array(
         [
@@ -314,9 +320,12 @@ def test_verdicts_are_those_of_refimpl(edition: Edition, seed: int) -> None:
 def test_gates_speak_before_the_data() -> None:
     for n in (0, 1, 2, 1999):
         x = np.zeros((n, 1))
-        assert fastimpl.private_mean(x, epsilon=1, delta="1e-6", lambda_0=10).mean is None
-        assert fastimpl.private_covariance(x, epsilon=1, delta="1e-6", lambda_0=10).covariance is None
-        both = fastimpl.private_gaussian(x, epsilon=1, delta="1e-6", lambda_0=10)
+        assert fastimpl.private_mean(x, epsilon=1, delta="1e-6", lambda_0=10, edition=refimpl.REPAIRED).mean is None
+        assert (
+            fastimpl.private_covariance(x, epsilon=1, delta="1e-6", lambda_0=10, edition=refimpl.REPAIRED).covariance
+            is None
+        )
+        both = fastimpl.private_gaussian(x, epsilon=1, delta="1e-6", lambda_0=10, edition=refimpl.REPAIRED)
         assert (both.mean, both.covariance) == (None, None)
 
 
@@ -337,9 +346,9 @@ def test_results_hold_only_what_is_private(capfd: pytest.CaptureFixture[str], ca
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         for x in (data(3200), np.zeros((3200, 1)), data(3200) * 1e308, data(3200) * 5e-324):
-            mean = fastimpl.private_mean(x, **BUDGET)
-            covariance = fastimpl.private_covariance(x, **BUDGET)
-            both = fastimpl.private_gaussian(x, **BUDGET)
+            mean = fastimpl.private_mean(x, **BUDGET, edition=refimpl.REPAIRED)
+            covariance = fastimpl.private_covariance(x, **BUDGET, edition=refimpl.REPAIRED)
+            both = fastimpl.private_gaussian(x, **BUDGET, edition=refimpl.REPAIRED)
             assert set(vars(mean)) == {"mean", "parameters"}
             assert set(vars(covariance)) == {"covariance", "parameters"}
             assert set(vars(both)) == {"mean", "covariance", "parameters"}
@@ -349,19 +358,22 @@ def test_results_hold_only_what_is_private(capfd: pytest.CaptureFixture[str], ca
 
 def test_seeded_runs_repeat_and_unseeded_runs_do_not() -> None:
     x = data()
-    releases = [fastimpl.private_gaussian(data(3200), rng=np.random.default_rng(1), **BUDGET) for _ in range(2)]
+    releases = [
+        fastimpl.private_gaussian(data(3200), rng=np.random.default_rng(1), **BUDGET, edition=refimpl.REPAIRED)
+        for _ in range(2)
+    ]
     assert releases[0].mean is not None
     assert releases[0].covariance is not None
     assert np.array_equal(releases[0].mean, releases[1].mean)
     assert np.array_equal(releases[0].covariance, releases[1].covariance)
     np.random.seed(0)  # noqa: NPY002 - the global generator must not matter
-    first = fastimpl.private_mean(x, **BUDGET).mean
+    first = fastimpl.private_mean(x, **BUDGET, edition=refimpl.REPAIRED).mean
     np.random.seed(0)  # noqa: NPY002 - likewise
-    assert first != fastimpl.private_mean(x, **BUDGET).mean
+    assert first != fastimpl.private_mean(x, **BUDGET, edition=refimpl.REPAIRED).mean
 
 
 def _release(_: int) -> float:
-    result = fastimpl.private_mean(data(), **BUDGET).mean
+    result = fastimpl.private_mean(data(), **BUDGET, edition=refimpl.REPAIRED).mean
     assert result is not None
     return float(result[0])
 

@@ -33,6 +33,8 @@ def test_a_flaw_is_found_by_search_and_shrunk(check: str, target: str) -> None:
     assert outcome.case.d == 1
     assert outcome.case.k <= 3
     assert outcome.case.n <= 60
+    assert outcome.departure is not None
+    assert outcome.departure.stage == {"shared_levels": "subset", "zero_mean": "weights"}[target]
 
 
 @pytest.mark.parametrize(("check", "target"), FIXED)

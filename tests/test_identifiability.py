@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import fmpq_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofs_checks import identifiability as room
 from proofs_checks.audit import PROFILES, run_check
 from proofs_checks.datasets import Pair
-from proofs_checks.exact import trace_norm_at_most
+from proofs_checks.exact import PARTS, least_order_gamma, trace_norm_at_most
 from proofs_checks.identifiability import FAULTS, NECESSITY, NOT_NEEDED, RULES, Record, Witness
 from proofs_checks.lemma import LEMMAS, HypothesisBrokenError, Lemma
 from proofs_checks.target import Target, load_target
 from refimpl import stable_second_moment
+from refimpl.linalg import is_positive_semidefinite, to_fmpq
 
 CHECKS = [check for check in LEMMAS.values() if check.body.__module__ == room.__name__]
 
@@ -68,6 +70,29 @@ def test_the_pinned_weightings_are_those_of_the_errata(case: room.Weightings, le
     assert Fraction(3, 2) * case.gamma / (1 - case.gamma) == right
 
 
+def as_floats(matrix: fmpq_mat) -> Any:
+    return np.array([[float(v.p) / float(v.q) for v in row] for row in matrix.tolist()])
+
+
+def are_ordered(one: fmpq_mat, two: fmpq_mat, gamma: Fraction) -> bool:
+    keep = to_fmpq(1 - gamma)
+    return all(is_positive_semidefinite(b - a * keep) for a, b in ((one, two), (two, one)))
+
+
+@settings(max_examples=100)
+@given(room.weightings(), st.fractions(0, 1))
+def test_the_least_gamma_is_enough_and_hardly_less_is(case: room.Weightings, allowed: Fraction) -> None:
+    one, two = case.covariances()
+    least, grid = least_order_gamma(one, two, allowed), (allowed or Fraction(1)) / PARTS
+    assert least == least_order_gamma(two, one, allowed)
+    assert 0 <= least <= 1
+    ends = np.linalg.eigvals(np.linalg.solve(as_floats(one), as_floats(two))).real
+    assert float(least) == pytest.approx(max(0, 1 - ends.min(), 1 - 1 / ends.max()), abs=float(2 * grid) + 1e-9)
+    assert are_ordered(one, two, least)
+    assert one == two or not are_ordered(one, two, least - grid)
+    assert (least <= allowed) is are_ordered(one, two, allowed)
+
+
 @settings(max_examples=100)
 @given(room.weightings())
 def test_squared_trace_norms_agree_with_their_enclosure_and_with_floats(case: room.Weightings) -> None:
@@ -76,8 +101,7 @@ def test_squared_trace_norms_agree_with_their_enclosure_and_with_floats(case: ro
     above = Fraction(float(square) ** 0.5) * Fraction(1000001, 1000000)
     assert trace_norm_at_most(one, two, above)[0]
     assert square == 0 or not trace_norm_at_most(one, two, above * Fraction(99, 100))[0]
-    a, b = (np.array([[float(v.p) / float(v.q) for v in row] for row in m.tolist()]) for m in (one, two))
-    moduli = np.abs(np.linalg.eigvals(np.linalg.solve(a, b)) - 1).sum()
+    moduli = np.abs(np.linalg.eigvals(np.linalg.solve(as_floats(one), as_floats(two))) - 1).sum()
     assert moduli == pytest.approx(float(square) ** 0.5, abs=1e-7)
 
 

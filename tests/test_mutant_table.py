@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mutants import MUTANTS
+from mutants import MUTANTS as PAPER_MUTANTS
+from mutants import SHARP_MUTANTS
 
 from proofs_checks.audit import LEMMAS
 from proofs_checks.identifiability import FAULTS
 from proofs_checks.scalars import CONSTANT_MUTANTS
+from proofs_checks.sharp_curves import SHARP_FAULTS
 
+MUTANTS = PAPER_MUTANTS | SHARP_MUTANTS
 README = Path(__file__).parent / "mutants" / "README.md"
 BEGIN, END = "<!-- mutant tables: begin -->", "<!-- mutant tables: end -->"
 
@@ -31,7 +34,10 @@ def tables() -> str:
         f"| `{name}` | {mutant.fault.replace('|', chr(92) + '|')} | {killed_by(name)} |"
         for name, mutant in MUTANTS.items()
     ]
-    statements = [f"| {name.removeprefix('constant: ')} | {killed_by(name)} |" for name in [*FAULTS, *CONSTANT_MUTANTS]]
+    statements = [
+        f"| {name.removeprefix('constant: ')} | {killed_by(name)} |"
+        for name in [*FAULTS, *CONSTANT_MUTANTS, *SHARP_FAULTS]
+    ]
     return "\n".join(
         [
             f"{len(MUTANTS)} faults of the algorithms:",
@@ -61,7 +67,7 @@ def test_the_tables_are_not_stale() -> None:
 
 
 def test_every_fault_has_a_killer() -> None:
-    assert [fault for fault in [*MUTANTS, *FAULTS, *CONSTANT_MUTANTS] if not killers(fault)] == []
+    assert [fault for fault in [*MUTANTS, *FAULTS, *CONSTANT_MUTANTS, *SHARP_FAULTS] if not killers(fault)] == []
     assert len(MUTANTS) >= 40
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import fastimpl
 from proofs_checks import plugin
 from proofs_checks.audit import PROFILES
+from proofs_checks.foreign import new_adapter
 from proofs_checks.lemma import LEMMAS, AuditError
 from proofs_checks.plugin import check_target, statements
 
@@ -103,7 +105,13 @@ def test_verdicts_are_results(liar: pytest.Pytester) -> None:
 def test_a_target_that_raises_fails_with_its_case(liar: pytest.Pytester) -> None:
     result = run_statements(liar, "--dp-target", "liar:crasher", "-k", NESTED)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["the target raised RuntimeError: no", "*import numpy as np"])
+    result.stdout.fnmatch_lines(
+        [
+            "the target raised RuntimeError: no",
+            "first departure from refimpl: norm, in the covariance stage: raised RuntimeError: no *",
+            "*import numpy as np",
+        ]
+    )
 
 
 def test_the_header_says_how_to_repeat_the_run(liar: pytest.Pytester) -> None:
@@ -124,9 +132,31 @@ def test_an_expected_refutation_passes_in_the_printed_edition(pytester: pytest.P
     result.assert_outcomes(passed=1)
 
 
+def test_a_program_is_a_target(pytester: pytest.Pytester) -> None:
+    check = "largest_good_subset_contains_every_good_one"
+    source = new_adapter("mine")
+    for name, text in (("mine", source), ("wrong", source.replace("sigma) > lam", "sigma) >= lam"))):
+        pytester.path.joinpath(f"{name}.py").write_text(text, encoding="utf-8")
+    names = [f"exec:{shlex.quote(sys.executable)} {name}.py" for name in ("mine", "wrong")]
+    pytester.path.joinpath("excuses.toml").write_text(
+        f'["{names[1]}"]\n{check} = "ties are removed"\n', encoding="utf-8"
+    )
+    targets = [part for name in names for part in ("--dp-target", name)]
+    chosen = f"{check} or {NESTED}"
+    result = run_statements(pytester, *targets, "-k", chosen, "-rA")
+    result.assert_outcomes(passed=1, failed=1, skipped=2)
+    result.stdout.fnmatch_lines(
+        ["bhs23 target: exec:*mine.py, REPAIRED, rounding 0", "first departure from refimpl: subset*"]
+    )
+    run_statements(pytester, *targets, "-k", chosen, "--dp-xfails", "excuses.toml").assert_outcomes(
+        passed=1, xfailed=1, skipped=2
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (("--dp-target", "exec:there-is-no-such-program"), "no target 'exec:there-is-no-such-program': cannot start"),
         (("--dp-target", "no_such_module"), "no target 'no_such_module'"),
         (("--dp-target", "liar:none"), "no target 'liar:none'"),
         (("--dp-edition", "best"), "the edition must be one of PRINTED, REPAIRED"),

@@ -79,9 +79,11 @@ def test_every_algorithm_of_the_paper_has_pseudocode() -> None:
         "stable_covariance",
         "largest_core",
         "stable_mean",
+        "stable_moments",
         "private_mean_given",
         "private_covariance_given",
         "private_gaussian_given",
+        "_sharp_moments",
     }
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import refimpl
 from refimpl import parameters
-from refimpl.parameters import PRINTED, REPAIRED, as_integer, as_rational, covariance_step, failure_reason
+from refimpl.parameters import PRINTED, REPAIRED, SHARP, as_integer, as_rational, covariance_step, failure_reason
 
 MAKE: dict[str, Callable[..., Any]] = {
     "mean": refimpl.mean_parameters,
@@ -93,20 +93,20 @@ def assert_next_float(scale: Fraction, true: arb) -> None:
     ("epsilon", "delta"), [("1", "1e-6"), ("1", "1e-12"), ("1/2", "1e-3"), ("1/10", "1/100"), ("1", "1/10")]
 )
 def test_the_noise_of_the_repair_in_one_constant(lambda_0: int, slogan: int, epsilon: str, delta: str) -> None:
-    k = refimpl.mean_parameters(0, 1, epsilon=epsilon, delta=delta, lambda_0=lambda_0).k
+    k = refimpl.mean_parameters(0, 1, epsilon=epsilon, delta=delta, lambda_0=lambda_0, edition=refimpl.REPAIRED).k
     assert k >= 31
     for n in (20 * k * lambda_0, 200 * k * lambda_0):
-        found = refimpl.mean_parameters(n, 1, epsilon=epsilon, delta=delta, lambda_0=lambda_0)
+        found = refimpl.mean_parameters(n, 1, epsilon=epsilon, delta=delta, lambda_0=lambda_0, edition=refimpl.REPAIRED)
         bound = slogan * lambda_0 * ball(12 / Fraction(delta)).log() / ball(Fraction(epsilon) * n) ** 2
         assert ball(found.noise_scale_squared) <= bound
 
 
 def test_the_shares_of_the_budget() -> None:
-    mean = refimpl.mean_parameters(10, 1, epsilon="1/2", delta="1/10", lambda_0=2)
-    covariance = refimpl.covariance_parameters(10, 1, epsilon="1/2", delta="1/10", lambda_0=2)
+    mean = refimpl.mean_parameters(10, 1, epsilon="1/2", delta="1/10", lambda_0=2, edition=refimpl.REPAIRED)
+    covariance = refimpl.covariance_parameters(10, 1, epsilon="1/2", delta="1/10", lambda_0=2, edition=refimpl.REPAIRED)
     assert (mean.test_epsilon, mean.test_delta) == (Fraction(1, 6), Fraction(1, 60))
     assert (covariance.test_epsilon, covariance.test_delta) == (Fraction(1, 4), Fraction(1, 20))
-    repaired = refimpl.gaussian_parameters(10, 1, epsilon="1/2", delta="1/10", lambda_0=2)
+    repaired = refimpl.gaussian_parameters(10, 1, epsilon="1/2", delta="1/10", lambda_0=2, edition=refimpl.REPAIRED)
     assert (repaired.mean.epsilon, repaired.covariance.delta) == (Fraction(1, 4), Fraction(1, 20))
     assert (repaired.mean.n, repaired.covariance.n) == (10, 10)
     printed = refimpl.gaussian_parameters(11, 1, epsilon="1/2", delta="1/20", lambda_0=2, edition=PRINTED)
@@ -146,7 +146,7 @@ def test_the_largest_lambda_0_is_the_largest(task: str, edition: Any, data: st.D
 
 def test_the_gate_that_the_repaired_k_no_longer_implies() -> None:
     # Claim 12's hypothesis: 0.00492 > 0.00464.
-    found = refimpl.mean_parameters(1700, 1, epsilon="1/10", delta="1/10", lambda_0=1)
+    found = refimpl.mean_parameters(1700, 1, epsilon="1/10", delta="1/10", lambda_0=1, edition=refimpl.REPAIRED)
     assert parameters.passes_size_gate(found)
     assert not parameters.passes_stability_gate(found)
     assert float(covariance_step(Fraction(1), 1700)) == pytest.approx(0.00492, abs=5e-6)
@@ -166,7 +166,7 @@ def test_fewer_than_two_rows_never_pass(task: str, edition: Any) -> None:
 
 def test_the_learner_passes_where_both_halves_do() -> None:
     for n in (4000, 20160, 40080):
-        found = refimpl.gaussian_parameters(n, 1, epsilon=1, delta="1e-6", lambda_0=6)
+        found = refimpl.gaussian_parameters(n, 1, epsilon=1, delta="1e-6", lambda_0=6, edition=refimpl.REPAIRED)
         assert refimpl.passes_gates(found) == (
             refimpl.passes_gates(found.mean) and refimpl.passes_gates(found.covariance)
         )
@@ -185,11 +185,11 @@ def test_the_learner_as_printed_has_a_gate_of_its_own() -> None:
 
 def test_reasons_come_from_public_numbers() -> None:
     budget: dict[str, Any] = {"epsilon": 1, "delta": "1e-6"}
-    small = refimpl.mean_parameters(100, 1, **budget, lambda_0=2)
+    small = refimpl.mean_parameters(100, 1, **budget, lambda_0=2, edition=refimpl.REPAIRED)
     assert str(small.least_n) in (failure_reason(small) or "")
     # d(9k+1)/(10k) at k = 168, d = 4 is 3.602...
     for lambda_0, hopeless in (("3.602", True), ("3.603", False)):
-        found = refimpl.mean_parameters(10**6, 4, **budget, lambda_0=lambda_0)
+        found = refimpl.mean_parameters(10**6, 4, **budget, lambda_0=lambda_0, edition=refimpl.REPAIRED)
         assert refimpl.passes_gates(found)
         assert ("d(9k+1)/(10k)" in (failure_reason(found) or "")) == hopeless
 
@@ -213,8 +213,10 @@ def test_strings_and_fractions_are_exact_and_floats_are_binary() -> None:
     assert as_rational("v", np.float32(0.1)) == Fraction(float(np.float32(0.1)))
     assert as_rational("v", np.float64(0.1)) == Fraction(0.1)
     assert as_rational("v", 7) == as_rational("v", np.int8(7)) == as_rational("v", fmpz(7)) == 7
-    given_as_string = refimpl.mean_parameters(1000, 1, epsilon="0.1", delta="1e-6", lambda_0=2)
-    given_as_float = refimpl.mean_parameters(1000, 1, epsilon=0.1, delta=1e-6, lambda_0=2.0)
+    given_as_string = refimpl.mean_parameters(
+        1000, 1, epsilon="0.1", delta="1e-6", lambda_0=2, edition=refimpl.REPAIRED
+    )
+    given_as_float = refimpl.mean_parameters(1000, 1, epsilon=0.1, delta=1e-6, lambda_0=2.0, edition=refimpl.REPAIRED)
     assert given_as_string.epsilon == Fraction(1, 10)
     assert given_as_float.epsilon == Fraction(0.1)
 
@@ -264,7 +266,7 @@ def test_bad_sizes_are_named(task: str, name: str, value: object, error: type[Ex
 @pytest.mark.parametrize("task", MAKE)
 def test_limits_of_the_domain(task: str) -> None:
     def make(**changes: Any) -> Any:
-        return MAKE[task](100, 1, **({"epsilon": 1, "delta": "1e-6", "lambda_0": 2} | changes))
+        return MAKE[task](100, 1, **({"epsilon": 1, "delta": "1e-6", "lambda_0": 2, "edition": REPAIRED} | changes))
 
     make(lambda_0=1)
     make(delta="999999/1000000")
@@ -296,7 +298,7 @@ def test_nothing_has_a_default(missing: str) -> None:
 @tasks
 def test_small_budgets_are_planned_quickly(task: str) -> None:
     # k is in the millions: an exact (1 - gamma)^(2k+1) would have as many digits.
-    found = MAKE[task](10**12, 1, epsilon="1e-5", delta="1e-9", lambda_0="7/3")
+    found = MAKE[task](10**12, 1, epsilon="1e-5", delta="1e-9", lambda_0="7/3", edition=REPAIRED)
     assert found.k > 10**6
     assert refimpl.passes_gates(found)
 
@@ -311,13 +313,13 @@ def test_integers() -> None:
 
 
 def test_editions_stay_themselves() -> None:
-    for edition in (PRINTED, REPAIRED):
+    for edition in (PRINTED, REPAIRED, SHARP):
         assert pickle.loads(pickle.dumps(edition)) is edition
         assert copy.deepcopy(edition) is copy.copy(edition) is edition
         assert repr(edition) == edition.name
         with pytest.raises(dataclasses.FrozenInstanceError):
             edition.sensitivity = 1
-    assert parameters.EDITIONS == {"PRINTED": PRINTED, "REPAIRED": REPAIRED}
+    assert parameters.EDITIONS == {"PRINTED": PRINTED, "REPAIRED": REPAIRED, "SHARP": SHARP}
 
 
 def test_bounds_that_the_editions_state() -> None:

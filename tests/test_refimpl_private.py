@@ -30,9 +30,9 @@ from refimpl.results import CovarianceCoins, MeanCoins, TestCoin
 TOP = 1 << 256
 BUDGET: dict[str, Any] = {"epsilon": 1, "delta": "9/10", "lambda_0": "11/10"}
 N = 600
-MEAN = refimpl.mean_parameters(N, 1, **BUDGET)
-COVARIANCE = refimpl.covariance_parameters(N, 1, **BUDGET)
-GAUSSIAN = refimpl.gaussian_parameters(N, 1, **BUDGET)
+MEAN = refimpl.mean_parameters(N, 1, **BUDGET, edition=refimpl.REPAIRED)
+COVARIANCE = refimpl.covariance_parameters(N, 1, **BUDGET, edition=refimpl.REPAIRED)
+GAUSSIAN = refimpl.gaussian_parameters(N, 1, **BUDGET, edition=refimpl.REPAIRED)
 
 
 def paired(outliers: int, n: int = N) -> NDArray[np.float64]:
@@ -94,7 +94,7 @@ def test_score_zero_passes_and_score_k_fails_for_every_coin() -> None:
 
 def test_a_gate_fails_for_every_data_set() -> None:
     for n in (0, 1, 2, MEAN.least_n - 1):
-        parameters = refimpl.mean_parameters(n, 1, **BUDGET)
+        parameters = refimpl.mean_parameters(n, 1, **BUDGET, edition=refimpl.REPAIRED)
         assert refimpl.private_mean_given(np.zeros((n, 1)), parameters, mean_coins(0, parameters)).mean is None
 
 
@@ -135,7 +135,7 @@ def test_the_learner_as_printed_pairs_twice() -> None:
     # y = (1, -1)/sqrt 2; Algorithm 5.1 pairs y: (1 - -1)/sqrt 2/sqrt 2 = 1 for all, so its Sigma is 1.
     assert found.covariance is not None
     assert found.covariance.item() == pytest.approx(np.mean(z * z), rel=1e-12)
-    repaired = refimpl.gaussian_parameters(n, 1, epsilon=1, delta="1/10", lambda_0=1)
+    repaired = refimpl.gaussian_parameters(n, 1, epsilon=1, delta="1/10", lambda_0=1, edition=refimpl.REPAIRED)
     assert repaired.covariance.n == n == 2 * parameters.covariance.n
 
 
@@ -152,7 +152,7 @@ def test_coins_come_from_their_streams() -> None:
         words = [int.from_bytes(data[i : i + 8], "big") for i in range(0, len(data), 8)]
         return [float(ndtri(((word >> 11) + 0.5) / 2**53)) for word in words]
 
-    parameters = refimpl.mean_parameters(5000, 3, **BUDGET)
+    parameters = refimpl.mean_parameters(5000, 3, **BUDGET, edition=refimpl.REPAIRED)
     coins = refimpl.draw_mean_coins(parameters, np.random.default_rng(5))
     assert coins.test == TestCoin(int.from_bytes(stream("mean/test", 32), "big"), stream("mean/test-seed", 32))
     assert coins.normals.tolist() == normals(stream("mean/normals", 24))
@@ -160,12 +160,12 @@ def test_coins_come_from_their_streams() -> None:
     drawn = [(int.from_bytes(data[i : i + 16], "big") * 5000) >> 128 for i in range(0, len(data), 16)]
     assert coins.reference == tuple(sorted(list(dict.fromkeys(drawn))[: parameters.reference_size]))
 
-    wide = refimpl.covariance_parameters(5000, 3, **BUDGET)
+    wide = refimpl.covariance_parameters(5000, 3, **BUDGET, edition=refimpl.REPAIRED)
     covariance = refimpl.draw_covariance_coins(wide, np.random.default_rng(5))
     assert covariance.normals.shape == (wide.samples, 3)
     assert covariance.normals.ravel().tolist() == normals(stream("covariance/normals", 24 * wide.samples))
 
-    learner = refimpl.gaussian_parameters(5000, 3, **BUDGET)
+    learner = refimpl.gaussian_parameters(5000, 3, **BUDGET, edition=refimpl.REPAIRED)
     both = refimpl.draw_gaussian_coins(learner, np.random.default_rng(5))
     half = stream("gaussian/mean", 32)
     assert both.mean.test.bits == int.from_bytes(stream("mean/test", 32, half), "big")
@@ -201,7 +201,7 @@ def test_without_a_generator_the_operating_system_is_asked(monkeypatch: pytest.M
     refimpl.draw_mean_coins(MEAN)
     refimpl.draw_covariance_coins(COVARIANCE)
     refimpl.draw_gaussian_coins(GAUSSIAN)
-    refimpl.private_mean(paired(0), **BUDGET)
+    refimpl.private_mean(paired(0), **BUDGET, edition=refimpl.REPAIRED)
     assert asked == [32] * 4
 
 
@@ -345,7 +345,7 @@ def test_drawing_and_giving_coins_is_the_same(task: str) -> None:
     private_, given_, parameters, draw = TASKS[task]
     x = paired(1)
     for seed in range(2):
-        one = private_(x, **BUDGET, rng=np.random.default_rng(seed))
+        one = private_(x, **BUDGET, edition=REPAIRED, rng=np.random.default_rng(seed))
         other = given_(x, parameters, draw(parameters, np.random.default_rng(seed)))
         assert one.parameters == other.parameters == parameters
         assert repr(dataclasses.replace(one)) == repr(other)

@@ -21,14 +21,16 @@ from refimpl.linalg import exact_matrix, ldl
 from refimpl.mean import exact_covariance
 from refimpl.parameters import (
     EDITIONS,
+    PRINTED,
     REPAIRED,
     Edition,
     Lambda_ell,
+    as_rational,
     first_sure_fail,
     passes_size_gate,
     passes_stability_gate,
 )
-from refimpl.reals import ExpFraction
+from refimpl.reals import Enclosure, ExpFraction
 
 editions = pytest.mark.parametrize("edition", EDITIONS.values(), ids=EDITIONS)
 
@@ -40,7 +42,8 @@ def test_options_are_keywords_and_arguments_have_names(package: Any) -> None:
     public = [getattr(package, name) for name in package.__all__]
     parameters = [p for f in public if inspect.isfunction(f) for p in inspect.signature(f).parameters.values()]
     assert sum(p.name == "edition" for p in parameters) > 10
-    assert {p.kind for p in parameters if p.name in {"edition", "window"}} == {inspect.Parameter.KEYWORD_ONLY}
+    options = [p for p in parameters if p.name == "edition" or (p.name == "window" and p.default is None)]
+    assert {p.kind for p in options} == {inspect.Parameter.KEYWORD_ONLY}
     assert inspect.Parameter.POSITIONAL_ONLY not in {p.kind for p in parameters}
 
 
@@ -48,7 +51,7 @@ def test_records_are_frozen() -> None:
     modules = [importlib.import_module(f"refimpl.{module.name}") for module in pkgutil.iter_modules(refimpl.__path__)]
     records = {c for module in modules for c in vars(module).values() if inspect.isclass(c) and is_dataclass(c)}
     assert len(records) > 10
-    assert {c for c in records if not c.__dataclass_params__.frozen} == set()
+    assert {c for c in records if not vars(c)["__dataclass_params__"].frozen} == set()
 
 
 # The mean stage -------------------------------------------------------------------------------------------------------
@@ -96,7 +99,7 @@ def test_a_covariance_is_d_by_d(covariance: Any) -> None:
 # Definitions ----------------------------------------------------------------------------------------------------------
 
 
-@editions
+@pytest.mark.parametrize("edition", [e for e in EDITIONS.values() if e.mean_move], ids=lambda e: e.name)
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_a_reference_set_represents_within_the_radius_of_the_last_level(edition: Edition, k: int) -> None:
     radius = edition.representative_factor * Lambda_ell(Fraction(1), 12, 2 * k)
@@ -233,6 +236,23 @@ def test_domains_of_logarithm_and_root_end_at_zero() -> None:
                 function(value, 64)
 
 
+def test_an_interval_that_ends_at_zero_is_no_divisor() -> None:
+    for divisor in (Enclosure(Fraction(0), Fraction(1)), Enclosure(Fraction(-1), Fraction(0))):
+        with pytest.raises(ZeroDivisionError, match="the divisor's enclosure holds zero"):
+            1 / divisor
+
+
+@pytest.mark.parametrize("precision", [77, 91])  # asked for by no other test: nothing is remembered
+def test_zero_and_one_are_the_values_that_are_known_exactly(precision: int) -> None:
+    assert reals.exp(Fraction(0), precision) == Enclosure.point(1)
+    assert reals.log(Fraction(1), precision) == Enclosure.point(0)
+
+
+def test_a_small_negative_divisor_is_no_reason_to_go_on() -> None:
+    found = (1 / (1 - ExpFraction(Fraction(1, 2)))).enclosure(64)  # 1/(1 - 1.6487...)
+    assert Fraction(-155, 100) < found.lower < found.upper < Fraction(-154, 100)
+
+
 def test_a_divisor_next_to_zero_is_enclosed_at_a_higher_precision() -> None:
     found = (1 / (ExpFraction(Fraction(1, 3 << 200)) - 1)).enclosure(64)  # 3 2^200 - 1/2 and a little
     assert 1 << 201 < found.lower <= (3 << 200) - Fraction(49, 100)
@@ -274,7 +294,7 @@ def test_normals_have_the_shape_of_the_draws(shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("change", [(1, 0), (-1, 0), (0, 1), (0, -1)])
 def test_coins_have_the_shape_of_the_parameters(change: tuple[int, int]) -> None:
-    parameters = refimpl.covariance_parameters(1000, 2, **BUDGET)
+    parameters = refimpl.covariance_parameters(1000, 2, **BUDGET, edition=refimpl.REPAIRED)
     shape = (parameters.samples + change[0], 2 + change[1])
     coins = replace(refimpl.draw_covariance_coins(parameters, np.random.default_rng(1)), normals=np.zeros(shape))
     with pytest.raises(ValueError, match="normals must be finite"):
@@ -295,56 +315,116 @@ def test_the_first_sure_fail_is_right_next_to_an_integer(whole: int) -> None:
 
 
 def test_plans_for_no_rows_and_for_as_many_as_levels() -> None:
-    assert refimpl.mean_parameters(0, 1, **BUDGET).reference_size == 0
-    k = refimpl.mean_parameters(0, 1, **BUDGET).k
-    found = [refimpl.mean_parameters(n, 1, **BUDGET) for n in (k - 1, k, k + 1)]
+    assert refimpl.mean_parameters(0, 1, **BUDGET, edition=refimpl.REPAIRED).reference_size == 0
+    k = refimpl.mean_parameters(0, 1, **BUDGET, edition=refimpl.REPAIRED).k
+    found = [refimpl.mean_parameters(n, 1, **BUDGET, edition=refimpl.REPAIRED) for n in (k - 1, k, k + 1)]
     assert (
         found[1].noise_scale
         == found[0].noise_scale
-        == refimpl.mean_parameters(found[0].least_n, 1, **BUDGET).noise_scale
+        == refimpl.mean_parameters(found[0].least_n, 1, **BUDGET, edition=refimpl.REPAIRED).noise_scale
     )
     assert found[2].noise_scale > found[1].noise_scale
 
 
 def test_the_stability_gate_stands_alone() -> None:
     for make in (refimpl.mean_parameters, refimpl.covariance_parameters):
-        parameters = make(10**6, 1, **BUDGET | {"lambda_0": 9})
+        parameters = make(10**6, 1, **BUDGET | {"lambda_0": 9}, edition=refimpl.REPAIRED)
         assert passes_stability_gate(parameters)
-        assert not any(passes_stability_gate(make(n, 1, **BUDGET | {"lambda_0": 9})) for n in (2, 49, 50, 51))
+        assert not any(
+            passes_stability_gate(make(n, 1, **BUDGET | {"lambda_0": 9}, edition=refimpl.REPAIRED))
+            for n in (2, 49, 50, 51)
+        )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "lambda_0", "least"),
+    [("1/2", "1/20", 1, 14828), (1, "1/10", 2, 12042)],
+)
+def test_the_printed_gate_of_the_learner_grows_with_lambda_0_and_as_epsilon_falls(
+    epsilon: Any, delta: str, lambda_0: int, least: int
+) -> None:
+    # 272 e^2 log(2/delta) lambda_0/epsilon is 14827.99... and 12041.6...
+    budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "lambda_0": lambda_0}
+    found = [refimpl.gaussian_parameters(n, 1, **budget, edition=PRINTED) for n in (least - 1, least)]
+    assert [refimpl.failure_reason(parameters) is None for parameters in found] == [False, True]
+
+
+def test_a_whole_lambda_0_is_shown_with_all_its_digits() -> None:
+    reason = refimpl.failure_reason(
+        refimpl.mean_parameters(100, 1, **BUDGET | {"lambda_0": 1234567}, edition=refimpl.REPAIRED)
+    )
+    assert "lambda_0 = 1234567 " in (reason or "")
+
+
+def test_a_decimal_exponent_of_ten_thousand_is_the_last_that_is_read() -> None:
+    assert as_rational("lambda_0", "1e10000") == 10**10000
+    with pytest.raises(ValueError, match="lambda_0"):
+        as_rational("lambda_0", "1e10001")
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_reference_set_of_another_size_is_refused(more: int) -> None:
+    parameters = refimpl.mean_parameters(5000, 1, **BUDGET, edition=refimpl.REPAIRED)
+    coins = refimpl.draw_mean_coins(parameters, np.random.default_rng(1))
+    reference = range(parameters.reference_size + more)
+    with pytest.raises(ValueError, match=f"must hold {parameters.reference_size} indices, got {len(reference)}"):
+        refimpl.private_mean_given(np.zeros((5000, 1)), parameters, replace(coins, reference=tuple(reference)))
+
+
+def test_either_half_is_a_reason_for_the_learner_to_fail() -> None:
+    whole = refimpl.gaussian_parameters(10**6, 1, **BUDGET, edition=refimpl.REPAIRED)
+    few = refimpl.gaussian_parameters(10, 1, **BUDGET, edition=refimpl.REPAIRED)
+    assert refimpl.failure_reason(whole) is None
+    for half in ("mean", "covariance"):
+        found = replace(whole, **{half: getattr(few, half)})
+        assert refimpl.failure_reason(found) == refimpl.failure_reason(getattr(few, half)) is not None
+
+
+def test_fewer_than_no_rows_are_refused() -> None:
+    with pytest.raises(ValueError, match="n must be at least 0"):
+        refimpl.largest_lambda_0(-1, epsilon=1, delta="1/3", edition=refimpl.REPAIRED)
+
+
+def test_a_window_that_is_too_long_is_shown_beside_its_bound() -> None:
+    for window in (18, 19, 40):
+        with pytest.raises(ValueError, match=rf"window must be below 9k = 18, got {window}$"):
+            refimpl.stable_second_moment([[1], [1], [2]], 4, 2, window=window)
 
 
 @pytest.mark.parametrize(("samples", "passes"), [(0, False), (1, True)])
 def test_one_draw_is_enough(samples: int, passes: bool) -> None:
-    parameters = replace(refimpl.covariance_parameters(10**6, 1, **BUDGET), samples=samples)
+    parameters = replace(refimpl.covariance_parameters(10**6, 1, **BUDGET, edition=refimpl.REPAIRED), samples=samples)
     assert passes_stability_gate(parameters) is passes
 
 
 @pytest.mark.parametrize("n", [491, 495, 499, 500])
 def test_no_draws_where_the_stability_of_the_covariance_is_unknown(n: int) -> None:
-    assert refimpl.covariance_parameters(n, 1, **BUDGET | {"lambda_0": 90}).samples == 0  # gamma = (50/9) 90/n >= 1
+    assert (
+        refimpl.covariance_parameters(n, 1, **BUDGET | {"lambda_0": 90}, edition=refimpl.REPAIRED).samples == 0
+    )  # gamma = (50/9) 90/n >= 1
 
 
 @pytest.mark.parametrize(("task", "budget"), [("mean", ("1/10", "1/10")), ("covariance", ("1", "1/2"))])
 def test_the_largest_lambda_0_where_the_stability_gate_decides(task: str, budget: tuple[str, str]) -> None:
-    make = {"mean": refimpl.mean_parameters, "covariance": refimpl.covariance_parameters}[task]
-    epsilon, delta = budget
-    largest = refimpl.largest_lambda_0(10**5, epsilon=epsilon, delta=delta, task=task)
-    beyond = make(10**5, 1, epsilon=epsilon, delta=delta, lambda_0=largest * (1 + Fraction(1, 10**9)))
-    assert refimpl.passes_gates(make(10**5, 1, epsilon=epsilon, delta=delta, lambda_0=largest))
+    make: Any = {"mean": refimpl.mean_parameters, "covariance": refimpl.covariance_parameters}[task]
+    asked: dict[str, Any] = {"epsilon": budget[0], "delta": budget[1], "edition": refimpl.REPAIRED}
+    largest = refimpl.largest_lambda_0(10**5, task=task, **asked)
+    beyond = make(10**5, 1, lambda_0=largest * (1 + Fraction(1, 10**9)), **asked)
+    assert refimpl.passes_gates(make(10**5, 1, lambda_0=largest, **asked))
     assert passes_size_gate(beyond)
     assert not passes_stability_gate(beyond)
 
 
 def test_the_stability_gates_have_the_constants_of_claims_12_and_46() -> None:
     epsilon, delta = Fraction(1, 10), Fraction(1, 10)
-    budget = {"epsilon": epsilon, "delta": delta, "lambda_0": 1}
-    for make, largest_step in (
+    budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "lambda_0": 1, "edition": refimpl.REPAIRED}
+    plans: list[tuple[Any, float]] = [
         (refimpl.mean_parameters, 2 / 3 * (epsilon / 3) / math.log(12 / delta)),
         (refimpl.covariance_parameters, (epsilon / 2) / (8 * math.log(2 / delta))),
-    ):
-        least = math.ceil(
-            50 / 9 + 25 / 3 / largest_step
-        )  # more than the size gate asks for, and not next to an integer
+    ]
+    for make, largest_step in plans:
+        # More than the size gate asks for, and not next to an integer.
+        least = math.ceil(50 / 9 + 25 / 3 / largest_step)
         assert make(0, 1, **budget).least_n == least
         assert [refimpl.passes_gates(make(n, 1, **budget)) for n in (least - 1, least)] == [False, True]
 
@@ -357,11 +437,11 @@ def test_the_shortest_window_is_one_level() -> None:
 
 
 def test_no_rows_allow_no_lambda_0() -> None:
-    assert refimpl.largest_lambda_0(0, epsilon=1, delta="1/3") == 0
+    assert refimpl.largest_lambda_0(0, epsilon=1, delta="1/3", edition=refimpl.REPAIRED) == 0
 
 
 def test_a_hopeless_lambda_0_is_shown_with_the_least_that_is_not() -> None:
-    parameters = refimpl.mean_parameters(10**6, 20, **BUDGET | {"lambda_0": "7/2"})
+    parameters = refimpl.mean_parameters(10**6, 20, **BUDGET | {"lambda_0": "7/2"}, edition=refimpl.REPAIRED)
     least = 20 * (9 * parameters.k + 1) / (10 * parameters.k)
     reason = refimpl.failure_reason(parameters)
     assert reason is not None

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from fastimpl.__main__ import NO_PUBLIC_REASON, main
 from fastimpl.table import TableError, read_table
 from proofs_checks.realdata import iris, missing_extra, sea_surface_temperature
+from refimpl.parameters import gaussian_lambda_0
 
 PRIVACY = ("--epsilon", "1", "--delta", "1e-6")
+LOOSE = ("--epsilon", "1", "--delta", "1/50")  # a budget whose plans are found and verified in no time
 TASKS = ("mean", "covariance", "gaussian")
 SECRET = "74565"  # stands for a data value; no error may show it
 
@@ -62,7 +64,7 @@ def test_mean(command: Command, two_values: Path) -> None:
     status, out, err = command("mean", two_values, *PRIVACY, "--lambda-0", "3")
     assert (status, err) == (0, "")
     first, header, line = out.splitlines()
-    assert first == "release: mean of 24000 rows, REPAIRED edition, epsilon = 1, delta = 1e-6, lambda_0 = 3"
+    assert first == "release: mean of 24000 rows, SHARP edition, epsilon = 1, delta = 1e-6, lambda_0 = 3"
     assert header == "mean:"
     assert line.split()[0] == "0"
     assert abs(float(line.split()[1]) - 0.5) < 0.1
@@ -95,10 +97,8 @@ def test_json_of_a_release(command: Command, two_values: Path, task: str, output
 
 
 def test_json_names_the_public_numbers(command: Command, two_values: Path) -> None:
-    reports = {
-        task: json.loads(command(task, two_values, *PRIVACY, "--lambda-0", "3", "--json")[1])["parameters"]
-        for task in TASKS
-    }
+    asked = (*PRIVACY, "--lambda-0", "3", "--edition", "repaired", "--json")
+    reports = {task: json.loads(command(task, two_values, *asked)[1])["parameters"] for task in TASKS}
     mean_names, covariance_names = {"k", "least_n", "reference_size", "noise_scale"}, {"k", "least_n", "samples"}
     assert set(reports["mean"]) == set(reports["gaussian"]["mean"]) == mean_names
     assert set(reports["covariance"]) == set(reports["gaussian"]["covariance"]) == covariance_names
@@ -128,7 +128,7 @@ def test_fail_of_the_test_has_no_reason(command: Command, tmp_path: Path, task: 
 
 def test_hopeless_and_doubtful_lambda_0(command: Command, tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.random.default_rng(1).normal(size=(24000, 3)))
-    _, out, err = command("mean", tmp_path / "rows.npy", *PRIVACY, "--lambda-0", "2")
+    _, out, err = command("mean", tmp_path / "rows.npy", *PRIVACY, "--lambda-0", "2", "--edition", "repaired")
     assert "lambda_0 = 2 is below d(9k+1)/(10k) = 2.70179" in out
     assert err == "warning: lambda_0 = 2 is below d = 3: hardly any data can pass the test\n"
 
@@ -157,7 +157,7 @@ def test_sea_surface_temperature_is_released(command: Command, tmp_path: Path) -
 @needs_data
 def test_iris_fails_for_its_size(command: Command, tmp_path: Path) -> None:
     np.save(tmp_path / "iris.npy", iris())
-    status, out, err = command("mean", tmp_path / "iris.npy", *PRIVACY, "--lambda-0", "7")
+    status, out, err = command("mean", tmp_path / "iris.npy", *PRIVACY, "--lambda-0", "7", "--edition", "repaired")
     assert (status, err) == (0, "")
     assert out.splitlines()[1].strip() == "n = 150 is below the least n = 23520 at lambda_0 = 7 (k = 168)"
 
@@ -165,43 +165,200 @@ def test_iris_fails_for_its_size(command: Command, tmp_path: Path) -> None:
 # -- the plan ----------------------------------------------------------------------------------------------------
 
 
-def plan(command: Command, n: int, lambda_0: str, d: int = 1, *more: str) -> dict[str, Any]:
-    status, out, _ = command("plan", "--n", n, "--d", d, *PRIVACY, "--lambda-0", lambda_0, "--json", *more)
+def plan(command: Command, n: int, lambda_0: str, d: int = 1, edition: str = "repaired") -> dict[str, Any]:
+    asked = ("plan", "--n", n, "--d", d, *PRIVACY, "--lambda-0", lambda_0, "--json", "--edition", edition)
+    status, out, _ = command(*asked)
     assert status == 0
-    return dict(json.loads(out))
+    (plans,) = json.loads(out)["editions"].values()
+    return dict(plans)
 
 
 def test_plan_takes_decimals_exactly(command: Command) -> None:
     report = plan(command, 19152, "5.7")
     assert report["mean"]["least_n"] == 19152  # 20 k lambda_0 for 5.7; the float 5.7 is larger and needs two rows more
-    assert report["mean"]["noise_scale"] > 0
+    c = report["mean"].pop("noise_scale")
+    assert report["mean"].pop("mean_error") == c > 0
     expected = {"reason": None, "k": 168, "least_n": 19152, "reference_size": 1492, "largest_lambda_0": "5.7"}
-    assert report["mean"] == expected | {"noise_scale": report["mean"]["noise_scale"]}
+    assert report["mean"] == expected | {"mean_sampling_error": 19152**-0.5, "verification": None}
 
 
 @pytest.mark.parametrize("task", ["mean", "covariance"])
 @pytest.mark.parametrize("edition", ["repaired", "printed"])
 @pytest.mark.parametrize("n", [3360, 19226, 19227, 100003])
 def test_the_largest_lambda_0_can_be_used_and_hardly_more(command: Command, n: int, edition: str, task: str) -> None:
-    largest = plan(command, n, "1", 1, "--edition", edition)[task]["largest_lambda_0"]
-    assert plan(command, n, largest, 1, "--edition", edition)[task]["reason"] is None
+    largest = plan(command, n, "1", 1, edition)[task]["largest_lambda_0"]
+    assert plan(command, n, largest, 1, edition)[task]["reason"] is None
     more = str(float(largest) + 0.0002)
-    assert "n = " in plan(command, n, more, 1, "--edition", edition)[task]["reason"]
+    assert "n = " in plan(command, n, more, 1, edition)[task]["reason"]
 
 
 def test_plan_below_the_gate_promises_nothing(command: Command) -> None:
     report = plan(command, 150, "7", 4)
-    assert report["mean"]["noise_scale"] is report["covariance"]["samples"] is None
-    assert report["mean"]["largest_lambda_0"] is report["covariance"]["largest_lambda_0"] is None
+    for task in ("mean", "covariance"):
+        assert report[task]["largest_lambda_0"] is None
+    for task, names in (
+        ("mean", ["noise_scale"]),
+        ("covariance", ["samples"]),
+        ("gaussian", ["noise_scale", "samples"]),
+    ):
+        assert [report[task][name] for name in names] == [None] * len(names)
+        assert "is below the least n" in report[task]["reason"]
 
 
-def test_plan_as_a_table(command: Command) -> None:
-    status, out, err = command("plan", "--n", 19226, "--d", 1, *PRIVACY, "--lambda-0", "5.7")
+def cells(out: str, label: str) -> list[list[str]]:
+    """The cells of the rows of a label, in each table that has it."""
+    return [line.replace(label, "").split() for line in out.splitlines() if label in line]
+
+
+def test_plan_of_one_edition_as_a_table(command: Command) -> None:
+    status, out, err = command("plan", "--n", 19226, "--d", 1, *PRIVACY, "--lambda-0", "5.7", "--edition", "repaired")
     assert (status, err) == (0, "")
-    rows = {line.split("  ")[1].strip(): line.split()[-2:] for line in out.splitlines() if "  " in line}
-    assert rows["largest lambda_0 at this n"] == ["5.722", "8.9009"]
-    assert rows["least n at this lambda_0"] == ["19152", "12312"]
-    assert out.splitlines()[-2:] == ["mean: can be released", "covariance: can be released"]
+    assert cells(out, "REPAIRED") == [["mean", "covariance", "gaussian"]]
+    assert cells(out, "largest lambda_0 at this n") == [["5.722", "8.9009"]]
+    assert cells(out, "least n at this lambda_0") == [["19152", "12312", "38076"]]
+    assert "verification" not in out
+    mean, covariance, gaussian = out.splitlines()[-3:]
+    assert (mean, covariance) == ("mean: can be released", "covariance: can be released")
+    assert gaussian == "gaussian: always FAIL: n = 19226 is below the least n = 38076 at lambda_0 = 5.7 (k = 334)"
+
+
+def test_plan_compares_the_editions(command: Command) -> None:
+    asked = ("plan", "--n", 900, "--d", 2, *LOOSE, "--lambda-0", "10")
+    status, out, err = command(*asked, "--json")
+    report = json.loads(out)
+    assert (status, report["lambda_0"], report["assumption"]) == (0, "10", None)
+    assert "edition" not in report
+    assert set(report["editions"]) == {"PRINTED", "REPAIRED", "SHARP"}
+    assert err == "warning: the PRINTED edition is not differentially private: for study, never for data\n"
+    assert "below the least n = " in report["editions"]["REPAIRED"]["mean"]["reason"]
+    sharp = report["editions"]["SHARP"]
+    for task in TASKS:
+        assert sharp[task]["reason"] is None
+        assert sharp[task]["least_n"] < 900 < report["editions"]["PRINTED"][task]["least_n"]
+        verdict = sharp[task]["verification"]
+        assert verdict["holds"] is True
+        assert 0.99 < verdict["worst_ratio"] <= 1
+    assert sharp["mean"]["mean_error"] == pytest.approx(sharp["mean"]["noise_scale"] * 2**0.5)
+    assert sharp["mean"]["mean_sampling_error"] == pytest.approx((2 / 900) ** 0.5)
+    assert sharp["covariance"]["covariance_error"] == pytest.approx((6 / sharp["covariance"]["samples"]) ** 0.5)
+    assert sharp["covariance"]["covariance_sampling_error"] == pytest.approx((6 / 900) ** 0.5)
+    assert sharp["gaussian"]["noise_scale"] > sharp["mean"]["noise_scale"]
+    assert sharp["gaussian"]["samples"] < sharp["covariance"]["samples"]
+    table = command(*asked)[1]
+    assert cells(table, "least n at this lambda_0")[0] == [
+        str(report["editions"][edition]["mean"]["least_n"]) for edition in report["editions"]
+    ]
+    assert [row[0] for row in cells(table, "verification of the plan")] == ["holds"] * 3
+    assert "mean, SHARP: can be released\n" in table
+    assert "PRINTED: can be released" not in table
+    large = command(*(argument if argument != 900 else 50_000 for argument in asked), "--edition", "printed")[1]
+    assert "mean: can be released, but not privately\n" in large
+
+
+def test_plan_for_a_budget_that_only_one_edition_takes(command: Command) -> None:
+    asked = ("plan", "--n", 600, "--d", 1, "--epsilon", "3", "--delta", "1/50", "--lambda-0", "10", "--json")
+    status, out, _ = command(*asked)
+    plans = json.loads(out)["editions"]
+    assert status == 0
+    assert {plans[edition]["mean"]["reason"] for edition in ("PRINTED", "REPAIRED")} == {
+        "epsilon must be in (0, 1], got 3"
+    }
+    assert plans["SHARP"]["mean"]["reason"] is None
+    assert "epsilon must be in (0, 1], got 3" in command(*asked[:-1])[1]
+
+
+def test_plan_for_gaussian_rows(command: Command) -> None:
+    asked = ("plan", "--n", 900, "--d", 2, *LOOSE, "--lambda-0", "gaussian:1e-3", "--edition", "sharp")
+    status, out, err = command(*asked, "--json")
+    report = json.loads(out)
+    assert (status, err) == (0, "")
+    assert report["lambda_0"] == str(gaussian_lambda_0(900, 2, "1e-3"))
+    assert "Gaussian: then the score is 0 except with probability at most 1e-3" in report["assumption"]
+    assert "assuming that the rows are Gaussian" in command(*asked)[1]
+
+
+def test_a_plan_that_is_drawn(command: Command, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures are made by the extra 'report'")
+    asked = (
+        "plan",
+        "--n",
+        40_000,
+        "--d",
+        1,
+        *PRIVACY,
+        "--lambda-0",
+        "5.7",
+        "--edition",
+        "repaired",
+        "--json",
+        "--plot",
+    )
+    status, out, err = command(*asked, tmp_path / "plan.svg")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["editions"]["REPAIRED"]["mean"]["reason"] is None
+    assert (tmp_path / "plan.svg").read_text().count("<path") > 10
+    assert_one_line(command(*asked, tmp_path / "no" / "folder.svg"), "--plot")
+    assert_one_line(command(*asked, tmp_path / "plan.nonsense"), "--plot")
+
+
+def test_without_matplotlib_a_picture_is_refused(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fastimpl.picture", None)  # as if its import failed
+    asked = ("plan", "--n", 40_000, "--d", 1, *PRIVACY, "--lambda-0", "5.7", "--edition", "repaired")
+    assert_one_line(command(*asked, "--plot", tmp_path / "plan.svg"), "bhs23[report]")
+
+
+# -- the edition sharp -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_sharp_releases(command: Command, tmp_path: Path, task: str) -> None:
+    np.save(tmp_path / "signs.npy", np.random.default_rng(0).choice([0.0, 1.0], (900, 2)))
+    asked = (task, tmp_path / "signs.npy", *LOOSE, "--lambda-0", "10", "--edition", "sharp")
+    status, out, err = command(*asked, "--json")
+    report = json.loads(out)
+    assert (status, err, report["status"], report["edition"]) == (0, "", "release", "SHARP")
+    if task != "covariance":
+        assert np.allclose(report["mean"], 0.5, atol=0.1)
+    if task != "mean":
+        assert np.allclose(report["covariance"], np.eye(2) / 4, atol=0.1)
+    numbers = report["parameters"]
+    shared = {"k", "least_n", "window", "assumption"}
+    if task == "gaussian":
+        assert set(numbers["mean"]) == shared | {"noise_scale"}
+        assert set(numbers["covariance"]) == shared | {"samples"}
+    else:
+        assert set(numbers) == shared | ({"noise_scale"} if task == "mean" else {"samples"})
+    assert command(*asked)[1].startswith(f"release: {task} of 900 rows, SHARP edition, epsilon = 1")
+
+
+def test_sharp_chooses_lambda_0_for_gaussian_rows(command: Command, tmp_path: Path) -> None:
+    np.save(tmp_path / "normal.npy", np.random.default_rng(1).normal(size=(900, 2)))
+    asked = ("mean", tmp_path / "normal.npy", *LOOSE, "--lambda-0", "gaussian:1e-3", "--edition")
+    status, out, err = command(*asked, "sharp", "--json")
+    report = json.loads(out)
+    assert (status, err, report["status"]) == (0, "", "release")
+    assert report["lambda_0"] == str(gaussian_lambda_0(900, 2, "1e-3"))
+    assert "Gaussian" in report["parameters"]["assumption"]
+    assert_one_line(command(*asked, "repaired"), "lambda_0 must be a number")
+
+
+def test_sharp_fails_for_its_size(command: Command, tmp_path: Path) -> None:
+    np.save(tmp_path / "few.npy", np.zeros((150, 2)))
+    status, out, err = command("mean", tmp_path / "few.npy", *LOOSE, "--lambda-0", "10", "--edition", "sharp")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0].startswith("FAIL: mean of 150 rows, SHARP edition")
+    assert "n = 150 is below the least n = " in out
+
+
+def test_sharp_warns_of_a_lambda_0_below_d_plus_1(command: Command, tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(2).normal(size=(3000, 2)))
+    asked = ("mean", tmp_path / "rows.npy", *LOOSE, "--edition", "sharp", "--lambda-0")
+    assert (
+        command(*asked, "2.9")[2] == "warning: lambda_0 = 2.9 is below d + 1 = 3: hardly any data can pass the test\n"
+    )
+    assert command(*asked, "3")[2] == ""
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------
@@ -220,7 +377,7 @@ def assert_one_line(outcome: tuple[int, str, str], *named: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("epsilon", value) for value in ("0", "-1", "2", "nan", "inf", "x", "", "1/0")),
+        *(("epsilon", value) for value in ("0", "-1", "nan", "inf", "x", "", "1/0")),
         *(("delta", value) for value in ("0", "1", "-1e-6", "nan", "x")),
         *(("lambda_0", value) for value in ("0", "-1", "0.5", "nan", "inf", "x")),
     ],
@@ -241,7 +398,15 @@ def test_bad_parameters(command: Command, tmp_path: Path, task: str, name: str, 
         (("mean",), "FILE"),
         (("mean", "f.csv", "--delta", "1e-6", "--lambda-0", "3"), "--epsilon"),
         (("mean", "f.csv", *PRIVACY), "--lambda-0"),
-        (("mean", "f.csv", *PRIVACY, "--lambda-0", "3", "--edition", "sharp"), "--edition"),
+        (("mean", "f.csv", *PRIVACY, "--lambda-0", "3", "--edition", "blunt"), "--edition"),
+        (
+            ("mean", "f.csv", "--epsilon", "2", "--delta", "1e-6", "--lambda-0", "3", "--edition", "repaired"),
+            "epsilon must be in (0, 1]",
+        ),
+        (("mean", "f.csv", "--epsilon", "0", "--delta", "1e-6", "--lambda-0", "3"), "epsilon must be positive"),
+        (("mean", "f.csv", *PRIVACY, "--lambda-0", "gaussian", "--edition", "repaired"), "lambda_0 must be a number"),
+        (("mean", "f.csv", *PRIVACY, "--lambda-0", "gaussian:2", "--edition", "sharp"), "failure_probability"),
+        (("mean", "f.csv", *PRIVACY, "--lambda-0", "gaussian:x", "--edition", "sharp"), "lambda_0"),
         (("mean", "f.csv", *PRIVACY, "--lambda-0", "3", "--seed", "1"), "--seed"),
         (("mean", "no_such_file.csv", *PRIVACY, "--lambda-0", "3"), "FILE no_such_file.csv"),
         (("mean", ".", *PRIVACY, "--lambda-0", "3"), "FILE ."),

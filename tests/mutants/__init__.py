@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from types import SimpleNamespace
@@ -24,31 +23,13 @@ from refimpl.parameters import REPAIRED, Edition, Lambda_ell, lambda_ell, ordere
 from refimpl.results import StableCovarianceResult, StableMeanResult
 
 from .algorithms import Algorithms, Decisions, Sets, averaged_over_the_window, degrees_of, law_of, normalized
+from .mutant import Mutant
+from .sharp import FAULTLESS_SHARP, SHARP_MUTANTS
 
-__all__ = ["FAULTLESS", "MUTANTS", "Mutant"]
+__all__ = ["FAULTLESS", "FAULTLESS_SHARP", "MUTANTS", "SHARP_MUTANTS", "Mutant"]
 
 FAULTLESS = Algorithms()
 """The algorithms of the mutants without any fault: equal to refimpl."""
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A target with one fault.
-
-    Attributes
-    ----------
-    name, fault
-        What it is called in the checks' ``refuted_by``, and what is wrong with it.
-    implementation
-        The target itself.
-    survives_because
-        Why no lemma refutes it, where only the comparison with refimpl does.
-    """
-
-    name: str
-    fault: str
-    implementation: Any
-    survives_because: str = ""
 
 
 MUTANTS: dict[str, Mutant] = {}
@@ -61,7 +42,7 @@ def _mutant(name: str, fault: str, survives_because: str = "", **decisions: Any)
 def __getattr__(name: str) -> Any:
     """The implementation of the mutant of this name, so that the audit can load it."""
     try:
-        return MUTANTS[name].implementation
+        return (MUTANTS if name in MUTANTS else SHARP_MUTANTS)[name].implementation
     except KeyError:
         raise AttributeError(name) from None
 

@@ -1,0 +1,210 @@
+"""A whole run of the audit: here or in worker processes, from where an earlier run was broken off, and to its end.
+
+Whatever one check does (the target hangs or ends the process, the audit itself breaks) is that check's outcome, and costs
+no other one. Outcomes come in the order in which the checks are listed, whoever finishes first.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from proofs_checks import audit
+from proofs_checks.audit import PROFILES, Outcome, Verdict, targets_for
+from proofs_checks.lemma import LEMMAS, Lemma
+from proofs_checks.state import State, case_from_json, case_to_json, outcome_from_json, outcome_to_json
+from proofs_checks.target import Target, load_target
+from proofs_checks.workers import Lost, Pool, Watch, Watched
+from refimpl.parameters import EDITIONS
+
+__all__ = ["Question", "Run", "collect", "questions"]
+
+MOST_HANGS = 3
+"""After so many lost processes a target is not asked again, as with a program in another language."""
+
+TRUSTED = {"refimpl", "fastimpl"}
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One check on one target."""
+
+    check: Lemma
+    target: Target
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a run is done.
+
+    Attributes
+    ----------
+    profile, seed
+        How much is run, and from which seed.
+    jobs
+        Worker processes. One alone runs here, unless a target is a stranger's Python, which may hang.
+    seconds
+        How long one call of a stranger's Python may take.
+    state
+        Where finished outcomes are kept, or None.
+    """
+
+    profile: str = "quick"
+    seed: int = 0
+    jobs: int = 1
+    seconds: float = 60.0
+    state: State | None = None
+
+
+def questions(targets: Sequence[Target], checks: Sequence[Lemma]) -> list[Question]:
+    """Every check with every target that it runs on."""
+    return [Question(check, target) for check in checks for target in targets_for(check, targets)]
+
+
+def collect(
+    asked: Sequence[Question], run: Run, progress: Callable[[Question], None] = lambda _question: None
+) -> Iterator[Outcome]:
+    """The outcome of every question, in order, each as soon as it and all before it are known.
+
+    Parameters
+    ----------
+    asked
+        Of :func:`questions`.
+    run
+        How.
+    progress
+        Called before a question is asked, where that is known.
+    """
+    known: dict[int, Outcome] = {}
+    if run.state is not None:
+        found = ((i, run.state.get(q.check, q.target)) for i, q in enumerate(asked))
+        known = {i: outcome for i, outcome in found if outcome is not None}
+    open_ones = [i for i in range(len(asked)) if i not in known]
+    due = 0
+    for i, outcome in _answers(asked, open_ones, run, progress):
+        known[i] = outcome
+        if run.state is not None:
+            run.state.put(outcome)
+        while due in known:
+            yield known[due]
+            due += 1
+    yield from (known[i] for i in range(due, len(asked)))
+
+
+Answers = Iterator[tuple[int, Outcome]]
+
+
+def _answers(
+    asked: Sequence[Question], numbers: Sequence[int], run: Run, progress: Callable[[Question], None]
+) -> Answers:
+    strangers = any(_may_hang(asked[i].target) for i in numbers)
+    if run.jobs > 1 or strangers:
+        yield from _in_workers(asked, numbers, run, progress)
+        return
+    for i in numbers:
+        progress(asked[i])
+        yield i, _here(asked[i], run)
+
+
+def _may_hang(target: Target) -> bool:
+    """Whether the target is a stranger's code in this very process; a program in another language has a limit of its own."""
+    return target.implementation is not None and not target.name.startswith("exec:") and target.name not in TRUSTED
+
+
+def _here(question: Question, run: Run) -> Outcome:
+    try:
+        return audit.run_check(question.check, question.target, PROFILES[run.profile], run.seed)
+    except Exception:  # a crash of ours in one check must not cost the others
+        return _broken(question, traceback.format_exc())
+
+
+def _broken(question: Question, report: str) -> Outcome:
+    outcome = Outcome(question.check, question.target, "broken", _expected(question))
+    outcome.note = f"the audit itself broke: {report.strip().splitlines()[-1]}\n{report.strip()}"
+    return outcome
+
+
+# In worker processes --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A question that can be sent: names only."""
+
+    check: str
+    target: str
+    edition: str
+    rounding: Fraction
+    most_rows: int
+    profile: str
+    seed: int
+    seconds: float
+    announced: bool = False
+
+
+def _task(question: Question, run: Run) -> _Task:
+    t = question.target
+    name = "" if t.implementation is None else t.name
+    return _Task(question.check.name, name, t.edition.name, t.rounding, t.most_rows, run.profile, run.seed, run.seconds)
+
+
+_LOADED: dict[str, Any] = {}  # in a worker, which loads each target once
+
+
+def _loaded(task: _Task, watch: Watch) -> Target:
+    if not task.target:
+        return Target("paper", None, EDITIONS[task.edition])
+    if task.target not in _LOADED:
+        implementation = load_target(task.target, seconds=task.seconds).implementation
+        has_its_own_limit = task.target.startswith("exec:")
+        _LOADED[task.target] = implementation if has_its_own_limit else Watched(implementation, watch)
+    return Target(task.target, _LOADED[task.target], EDITIONS[task.edition], task.rounding, task.most_rows)
+
+
+def _answer(task: _Task, watch: Watch) -> dict[str, Any]:
+    """What a worker does with a task."""
+    check, target = LEMMAS[task.check], _loaded(task, watch)
+    looking = (lambda case: watch.say(case_to_json(case))) if task.announced else (lambda _case: None)
+    return outcome_to_json(audit.run_check(check, target, PROFILES[task.profile], task.seed, looking=looking))
+
+
+def _in_workers(
+    asked: Sequence[Question], numbers: Sequence[int], run: Run, progress: Callable[[Question], None]
+) -> Answers:
+    lost: Counter[str] = Counter()
+    with Pool(_answer, run.jobs, run.seconds) as pool:
+        tasks = [_task(asked[i], run) for i in numbers]
+        for position, answer in pool.run(tasks, wanted=lambda task: lost[task.target] < MOST_HANGS):
+            question, task = asked[numbers[position]], tasks[position]
+            progress(question)
+            is_lost = isinstance(answer, Lost) and answer.why in {"hung", "died"}
+            lost[task.target] += is_lost
+            yield numbers[position], _outcome(question, _at_which_case(task, answer, run) if is_lost else answer)
+
+
+def _at_which_case(task: _Task, answer: Lost, run: Run) -> Lost:
+    """The same again, with every case told before it is looked at: runs are repeatable, and so it is lost at the same one."""
+    with Pool(_answer, 1, run.seconds) as pool:
+        ((_, again),) = pool.run([replace(task, announced=True)])
+    if isinstance(again, Lost) and again.why == answer.why:
+        return again
+    return replace(answer, detail=f"{answer.detail}, and not so when it was run again")
+
+
+def _outcome(question: Question, answer: dict[str, Any] | Lost) -> Outcome:
+    if not isinstance(answer, Lost):
+        return outcome_from_json(question.check, question.target, answer)
+    if answer.why == "failed":
+        return _broken(question, answer.detail)
+    words = {"hung": "the target hangs", "died": "the target ended its process", "skipped": f"lost {MOST_HANGS} times"}
+    outcome = Outcome(question.check, question.target, "raised", _expected(question))
+    outcome.case, outcome.note = case_from_json(answer.said), f"{words[answer.why]}: {answer.detail}"
+    return outcome
+
+
+def _expected(question: Question) -> Verdict:
+    return "refuted" if question.check.is_refuted_in(question.target.edition.name) else "held"

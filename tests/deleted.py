@@ -1,0 +1,89 @@
+"""fastimpl without one of its two paths, for the tests that show that both are needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fastimpl import certified, covariance, mean, screen
+from fastimpl.certified import Bounds, Ratio
+from fastimpl.rows import Floats, Indices, Vectors
+
+
+def delete_float_path(patch: pytest.MonkeyPatch) -> None:
+    """Bounds say nothing any more: whitened vectors may be off by anything, and no length is known."""
+    whiten, of = certified.whiten, certified.Lengths.of
+
+    def unsure(vectors: Vectors, whitening: certified.Whitening) -> tuple[Floats, Floats]:
+        z, error = whiten(vectors, whitening)
+        return z, np.full_like(error, np.inf)
+
+    def unknown(self: certified.Lengths, block: slice) -> NDArray[Any]:
+        return np.full_like(of(self, block), np.nan)
+
+    patch.setattr(certified, "whiten", unsure)
+    patch.setattr(certified.Lengths, "of", unknown)
+    patch.setattr(screen, "_coordinate_length", lambda vectors, _: np.zeros(len(vectors)))
+
+
+def guess_in_floats(patch: pytest.MonkeyPatch) -> None:
+    """What the bounds leave open is decided as everybody decides it: in float64, with whatever rounding there is."""
+
+    def exceed(self: Any, alive: Indices, index: Indices, threshold: Ratio) -> tuple[NDArray[np.bool_], Bounds]:
+        y = self._vectors.take(alive).rounded()
+        forms = _forms(y.T @ y, self._vectors.take(index))
+        return forms > threshold.numerator / threshold.denominator, Bounds(forms, forms)
+
+    def pair_levels(self: Any, vectors: Vectors, least: int, top: int) -> Indices:
+        limits = np.array([ratio.numerator / ratio.denominator for ratio in self._limits.exact[least : top + 1]])
+        return np.asarray(least + np.searchsorted(limits, _forms(_gram(self._metric), vectors)))
+
+    patch.setattr(covariance._ExactGram, "exceed", exceed)
+    patch.setattr(mean._Resolver, "_pair_levels", pair_levels)
+
+
+def decide_open_ones(patch: pytest.MonkeyPatch, *, out: bool) -> None:
+    """What the bounds leave open is out, or in, always."""
+
+    def exceed(_: Any, __: Indices, index: Indices, ___: Ratio) -> tuple[NDArray[np.bool_], Bounds]:
+        count = len(index)
+        return np.full(count, out), Bounds(np.zeros(count), np.full(count, np.inf if out else 0.0))
+
+    def pair_levels(_: Any, vectors: Vectors, least: int, top: int) -> Indices:
+        return np.full(len(vectors), top + 1 if out else least, dtype=np.int64)
+
+    patch.setattr(covariance._ExactGram, "exceed", exceed)
+    patch.setattr(mean._Resolver, "_pair_levels", pair_levels)
+
+
+def _gram(metric: mean.Metric) -> Floats:
+    if metric.vectors is None or metric.counts is None:
+        assert metric.matrix is not None
+        return metric.matrix
+    y = metric.vectors.rounded()
+    return np.asarray(y.T @ (y * metric.counts.dense()[:, None]))
+
+
+def _forms(gram: Floats, vectors: Vectors) -> Floats:
+    """v^T G^-1 v in plain float64."""
+    v = vectors.rounded()
+    return np.asarray(np.einsum("ij,ji->i", v, np.linalg.lstsq(gram, v.T)[0]))
+
+
+@pytest.fixture(autouse=True)
+def floats_decide(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For a module that imports it: every test of it fails if floats decide nothing in it, whatever else it asserts."""
+    note, decided = certified.note, Counter[str]()
+
+    def listen(stage: str, count: int) -> None:
+        decided[stage] += count
+        note(stage, count)
+
+    monkeypatch.setattr(certified, "note", listen)
+    yield
+    assert decided["float"] + decided["direct"] > 0, "floats decided nothing"

@@ -1,0 +1,285 @@
+"""A search for data that cost fastimpl the most, relative to clean data of the same size: ``python tests/search_slow.py``.
+
+Both stages, every level, k = 98 and 1100 reference rows, as in ``fastimpl.bench``. The families are the structures that leave
+the float stages the most to do: ties of few and of many distinct rows, everything a few ulps off a threshold, chains of
+outliers that hide each other, dependence by one ulp, columns with entries of every size, and mixtures. Every job has a
+process of its own and a limit of processor time; what exceeds it is reported as more than that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import multiprocessing
+import resource
+import signal
+import time
+from collections.abc import Callable
+from itertools import product
+from multiprocessing.connection import Connection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastimpl import certified
+from fastimpl.covariance import stable_covariance
+from fastimpl.mean import stable_mean
+
+Rows = NDArray[np.float64]
+Rng = np.random.Generator
+K, REFERENCE, LAMBDA_0 = 98, 1100, 50.0
+
+
+def clean(rng: Rng, n: int, d: int) -> Rows:
+    return rng.normal(size=(n, d)) @ (np.eye(d) + 0.3 * np.tri(d, k=-1) / d) + 1.0
+
+
+def balanced(n: int, d: int) -> Rows:
+    """All sign patterns, and their opposites as partners: the paired rows have a multiple of I as Gram matrix, exactly."""
+    signs = 1.0 - 2.0 * (np.arange(n // 2)[:, None] >> np.arange(d) & 1)
+    return np.vstack([signs, -signs])
+
+
+def jittered(x: Rows, rng: Rng, ulps: int = 3) -> Rows:
+    return np.asarray(x + rng.integers(-ulps, ulps + 1, x.shape) * np.spacing(np.abs(x)))
+
+
+def signs(rng: Rng, n: int, d: int) -> Rows:
+    return rng.choice([-1.0, 1.0], (n, d))
+
+
+def distinct_near_ties(rng: Rng, n: int, d: int) -> Rows:
+    """No two rows alike, and all of them a few ulps off the same norm."""
+    return jittered(balanced(n, d), rng)
+
+
+def distinct_ties(rng: Rng, n: int, d: int) -> Rows:
+    """Distinct integer rows of exactly one norm in an exactly round Gram matrix: orbits under shifts and changes of sign."""
+    orbits: list[Rows] = []
+    patterns = balanced(2 << d, d)[: 1 << d]
+    while len(orbits) * d << d <= n // 2 - (d << d):
+        row = rng.permutation(np.arange(1.0, d + 1))
+        orbits.append(np.vstack([np.roll(row, i) * patterns for i in range(d)]))
+    x = np.zeros((n, d))
+    if orbits:
+        rows = np.vstack(orbits)
+        x[: len(rows)], x[n // 2 : n // 2 + len(rows)] = rows, -rows
+    return x
+
+
+def chain(rng: Rng, n: int, d: int) -> Rows:
+    """A hundredth of the rows are outliers, each of which hides the next."""
+    x = clean(rng, n, d)
+    count = max(4, n // 100)
+    x[:count] *= 2.0 ** np.linspace(3, 1000, count)[:, None]
+    return x
+
+
+def long_chain(rng: Rng, n: int, d: int) -> Rows:
+    """A tenth of the rows, on scales of every size: whoever leaves uncovers the next."""
+    x = clean(rng, n, d)
+    count = n // 10
+    x[rng.choice(n, count, replace=False)] *= 2.0 ** np.linspace(3, 1000, count)[:, None]
+    return x
+
+
+def every_scale(rng: Rng, n: int, d: int) -> Rows:
+    """Rows of every size from 2^-1000 to 2^1000."""
+    return rng.normal(size=(n, d)) * 2.0 ** rng.uniform(-1000, 1000, (n, 1))
+
+
+def every_entry(rng: Rng, n: int, d: int) -> Rows:
+    """Entries of every size within each column."""
+    return rng.normal(size=(n, d)) * 2.0 ** rng.uniform(-1000, 1000, (n, d))
+
+
+def some_tiny_entries(_: Rng, n: int, d: int) -> Rows:
+    """Ties on the scale of 1, with rows of 2^-1000 that make every exact number long."""
+    x = balanced(n, d)
+    x[::50] *= 2.0**-1000
+    return x
+
+
+def thin(rng: Rng, n: int, d: int) -> Rows:
+    """The last column is another one, but for an ulp in half of the rows."""
+    x = clean(rng, n, d)
+    x[:, -1] = x[:, 0] * (1 + rng.integers(0, 2, n) * 2.0**-52)
+    return x
+
+
+def thin_ties(_: Rng, n: int, d: int) -> Rows:
+    """The same with signs: ties in a matrix that no float stage can invert."""
+    x = balanced(n, d)
+    x[:, -1] = x[:, 0] * (1 + x[:, -1] * 2.0**-52)
+    return x
+
+
+def thin_near_ties(rng: Rng, n: int, d: int) -> Rows:
+    x = distinct_near_ties(rng, n, d)
+    x[:, -1] = x[:, 0] * (1 + x[:, -1] * 2.0**-45)
+    return x
+
+
+def thin_chain(rng: Rng, n: int, d: int) -> Rows:
+    x = thin(rng, n, d)
+    count = max(4, n // 100)
+    x[:count] *= 2.0 ** np.linspace(3, 500, count)[:, None]
+    return x
+
+
+def two_places(rng: Rng, n: int, d: int) -> Rows:
+    """A tenth of the rows far off along one axis, with signs in the others: distances of few kinds, all a few ulps apart."""
+    x = distinct_near_ties(rng, n, d)
+    x[:, 0] = np.where(rng.permutation(n) < n // 10, 1.0, 0.0)
+    return jittered(x, rng)
+
+
+def two_places_and_tiny_ones(rng: Rng, n: int, d: int) -> Rows:
+    """The same with a few rows of 2^-1000."""
+    x = two_places(rng, n, d)
+    x[::50] *= 2.0**-1000
+    return x
+
+
+def seven_apart(rng: Rng, n: int, d: int) -> Rows:
+    """Corners of a cube, each paired with one six edges off, so that nobody is an outlier and each row is a few ulps off the
+    threshold from each eighth reference row: those at seven edges, with 10 columns. No two rows are alike."""
+    x = balanced(n, d)
+    m, whole = n // 2, (n // 2) // (d << d) * (d << d)
+    x[m : 2 * m] = x[:m]
+    for shift in range(d):
+        rows = np.arange(whole)[(np.arange(whole) >> d) % d == shift]
+        x[np.ix_(m + rows, (np.arange(6) + shift) % d)] *= -1.0
+    return jittered(x, rng)
+
+
+def seven_apart_and_tiny_ones(rng: Rng, n: int, d: int) -> Rows:
+    """The same with numbers of 2^-1000 in a few places: exact numbers of thousands of digits."""
+    x = seven_apart(rng, n, d)
+    x[rng.choice(n, 30, replace=False)] *= 2.0**-1000
+    return x
+
+
+Family = Callable[[Rng, int, int], Rows]
+FAMILIES: tuple[Family, ...] = (
+    clean, signs, distinct_ties, distinct_near_ties, chain, long_chain, every_scale, every_entry, some_tiny_entries, thin,
+    thin_ties, thin_near_ties, thin_chain, two_places, two_places_and_tiny_ones, seven_apart, seven_apart_and_tiny_ones,
+)  # fmt: skip
+
+
+# Thresholds -----------------------------------------------------------------------------------------------------------
+
+
+def _forms(y: Rows, v: Rows) -> Rows | None:
+    """v^T (sum y y^T/m)^-1 v in plain float64, if that gives numbers."""
+    with np.errstate(all="ignore"):
+        g = y.T @ y / len(y)
+        forms = np.einsum("ij,ji->i", v, np.linalg.lstsq(g, v.T)[0]) if np.isfinite(g).all() else None
+    return forms if forms is not None and np.isfinite(forms).all() else None
+
+
+def tied_norm(x: Rows) -> float | None:
+    """A lambda_0 at which one of the larger norms is a threshold, as nearly as float64 tells."""
+    m = len(x) // 2
+    y = x[:m] - x[m : 2 * m]
+    forms = _forms(y, y)
+    return None if forms is None else float(np.sort(forms)[-1 - m // 10])
+
+
+def tied_distance(x: Rows) -> float | None:
+    """A lambda_0 at which one of the larger distances is the threshold of a level at which it matters."""
+    n = len(x)
+    m = n // 2
+    forms = _forms(x[:m] - x[m : 2 * m], x[1 : 1 + REFERENCE] - x[0])
+    if forms is None:
+        return None
+    half = float(np.sort(forms)[-1 - K])  # = 2 Lambda_K/2, since the forms of paired rows are those of 2 Sigma
+    low, high = 0.0, n / 6
+    while math.nextafter(low, math.inf) < high:
+        middle = (low + high) / 2
+        growth = 1 - 50 * middle / (9 * n)
+        low, high = (middle, high) if middle / growth**K < half else (low, middle)
+    return low
+
+
+THRESHOLDS: dict[str, Callable[[Rows], float | None]] = {
+    "50": lambda _: LAMBDA_0,
+    "tied norm": tied_norm,
+    "tied distance": tied_distance,
+}
+
+
+# Jobs -----------------------------------------------------------------------------------------------------------------
+
+
+def _work(make: Family, threshold: str, size: tuple[int, int], answer: Connection) -> None:
+    """Send the seconds of both stages and who decided; None if there is no such threshold for these data."""
+    n, d = size
+    rng = np.random.default_rng(1)
+    x = make(rng, n, d)
+    lambda_0 = THRESHOLDS[threshold](x)
+    if lambda_0 is None or not 1 <= lambda_0 < n / 50:
+        answer.send(None)
+        return
+    reference = np.sort(rng.choice(n, min(REFERENCE, n // 2), replace=False)).tolist()
+    with certified.audit() as counts:
+        start = time.process_time()
+        covariance = stable_covariance(x, lambda_0, K)
+        middle = time.process_time()
+        stable_mean(x, covariance, lambda_0, K, reference)
+    answer.send((middle - start, time.process_time() - middle, dict(counts)))
+
+
+Cost = tuple[float, float, dict[str, int]]
+
+
+def cost(make: Family, threshold: str, size: tuple[int, int], limit: int) -> Cost | None:
+    """Seconds of processor time of both stages, and who decided; ``limit`` and nobody if that was exceeded."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+        _work(make, threshold, size, sender)
+
+    process = multiprocessing.get_context("fork").Process(target=limited)
+    process.start()
+    sender.close()
+    try:
+        found: Cost | None = receiver.recv()
+    except EOFError:
+        process.join()
+        if process.exitcode not in {-signal.SIGXCPU, -signal.SIGKILL}:
+            raise RuntimeError(f"{make.__name__} with {threshold} ended with {process.exitcode}") from None
+        found = (float(limit), 0.0, {})
+    process.join()
+    return found
+
+
+def search(size: tuple[int, int], limit: int, names: list[str]) -> float:
+    """Print the cost of every family with every threshold; the largest ratio to clean data."""
+    found = [times for _ in range(3) if (times := cost(clean, "50", size, limit)) is not None]
+    base = min(times[0] + times[1] for times in found)
+    worst = 0.0
+    print(f"clean: {base * 1e3:.1f} ms of processor time, n = {size[0]}, d = {size[1]}, k = {K}")
+    for family, threshold in product(FAMILIES, THRESHOLDS):
+        times = cost(family, threshold, size, limit) if not names or family.__name__ in names else None
+        if times is None:
+            continue
+        ratio = (times[0] + times[1]) / base
+        worst = max(worst, ratio)
+        seconds = f"{times[0]:8.3f} {times[1]:8.3f} s" if times[2] else f"     over {limit:5} s"
+        print(f"{family.__name__:26} {threshold:14} {seconds} {ratio:9.0f} x  {times[2]}", flush=True)
+    return worst
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--size", nargs=2, type=int, default=(100_000, 10), metavar=("N", "D"))
+    parser.add_argument("--limit", type=int, default=60, help="seconds of processor time for one job")
+    parser.add_argument("names", nargs="*", help="families; all of them by default")
+    arguments = parser.parse_args()
+    print(f"worst: {search(tuple(arguments.size), arguments.limit, arguments.names):.0f} x clean")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The two ways of exact arithmetic, for few and for many columns, give the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from flint import arb, ctx, fmpz_mat
+from numpy.typing import NDArray
+
+from fastimpl import certified, exact
+from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, inverse_root, lower_factor
+from fastimpl.rows import Vectors
+
+Rows = NDArray[np.float64]
+
+
+class Case(NamedTuple):
+    y: Rows
+
+    @property
+    def form(self) -> QuadraticForm:
+        """A new one, which remembers nothing."""
+        unit = column_units(Vectors((self.y,)))
+        return QuadraticForm(gram(Vectors((self.y,)), unit), unit)
+
+
+def ordinary(rng: np.random.Generator) -> Rows:
+    return rng.normal(size=(40, 7))
+
+
+def nearly_singular(rng: np.random.Generator) -> Rows:
+    y = rng.normal(size=(40, 5))
+    y[:, 4] = y[:, 0] + 2.0**-50 * y[:, 4]
+    return y
+
+
+def wild(rng: np.random.Generator) -> Rows:
+    return rng.normal(size=(40, 4)) * [1e-200, 1.0, 1e150, 1e-30]
+
+
+def blocks(_: np.random.Generator) -> Rows:
+    """Orthogonal columns: most entries of every factor are exactly zero."""
+    return np.kron(np.eye(3), np.array([[1.0, 0.5], [0.25, 3.0]]))
+
+
+def many_columns(rng: np.random.Generator) -> Rows:
+    return rng.integers(-9, 10, (70, exact.LARGE + 2)).astype(float)
+
+
+CASES = [ordinary, nearly_singular, wild, blocks, many_columns]
+each_case = pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
+
+
+def both(
+    make: Callable[[np.random.Generator], Rows], patch: pytest.MonkeyPatch, what: Callable[[Case], object]
+) -> list[object]:
+    """What comes out with the methods for few columns, and with those for many."""
+    case, found = Case(make(np.random.default_rng(0))), []
+    for large in (1 << 30, 1):
+        patch.setattr(exact, "LARGE", large)
+        found.append(what(case))
+    return found
+
+
+@each_case
+@pytest.mark.parametrize("count", [1, 30])
+def test_values_are_equal(
+    make: Callable[[np.random.Generator], Rows], count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One right hand side is solved for, many are multiplied by the inverse."""
+
+    def values(case: Case) -> list[Fraction]:
+        rows = case.y[np.arange(count) % len(case.y)] * 0.5
+        form = Case(np.vstack([case.y, rows])).form
+        numerators, denominator = form.values(integer_rows(Vectors((rows,)), form.unit))
+        return [Fraction(value, denominator) for value in numerators]
+
+    few, many = both(make, monkeypatch, values)
+    assert few == many
+
+
+@each_case
+def test_the_modular_inverse_inverts(make: Callable[[np.random.Generator], Rows]) -> None:
+    matrix = Case(make(np.random.default_rng(1))).form.matrix
+    adjugate, determinant = exact._modular_inverse(matrix)
+    assert determinant == matrix.det()
+    width = matrix.nrows()
+    assert matrix * adjugate == fmpz_mat(width, width, [determinant * (i % (width + 1) == 0) for i in range(width**2)])
+
+
+def test_primes_that_divide_the_determinant_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = fmpz_mat([[15, 0], [0, 77]])
+    monkeypatch.setattr(exact, "_PRIME", 13)  # then 11, 7, 5, 3, of which only 13 does not divide
+    monkeypatch.setattr(exact, "_prime_below", {13: 11, 11: 7, 7: 5, 5: 3, 3: 1009, 1009: 997}.__getitem__)
+    assert exact._modular_inverse(matrix) == (fmpz_mat([[77, 0], [0, 15]]), 1155)
+
+
+@each_case
+def test_inverse_roots_are_equal_to_the_last_digit_of_a_pair(
+    make: Callable[[np.random.Generator], Rows], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pairs(case: Case) -> tuple[Rows, Rows]:
+        form = case.form
+        shift = np.array(
+            [100 - int(form.matrix[j, j]).bit_length() // 2 - int(form.unit[j]) for j in range(form.width)]
+        )
+        return inverse_root(form, shift)
+
+    few, many = both(make, monkeypatch, pairs)
+    for a, b, c, e in zip(*(part.ravel().tolist() for part in (*few, *many)), strict=True):
+        one, other = Fraction(a) + Fraction(b), Fraction(c) + Fraction(e)
+        assert abs(one - other) <= max(abs(one), Fraction(2) ** -900) / 2**103
+
+
+@each_case
+@pytest.mark.parametrize("scale", [Fraction(1), Fraction(7, 3), Fraction(10**30, 11)])
+def test_lower_factors_are_equal_but_for_a_rounding(
+    make: Callable[[np.random.Generator], Rows], scale: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, many = both(make, monkeypatch, lambda case: lower_factor(case.form, scale))
+    assert np.all(np.abs(few - many) <= 2.0**-51 * np.abs(few) + 2.0**-1070)
+
+
+def test_the_whitening_of_many_columns_whitens(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = both(nearly_singular, monkeypatch, lambda case: certified.exact_whitening(case.form))
+    assert np.array_equal(few.shift, many.shift)
+    assert (few.rest is None) == (many.rest is None)
+    assert np.allclose(few.matrix, many.matrix, rtol=2.0**-51, atol=0)
+
+
+def test_balls_that_are_too_wide_are_told_from_sharp_ones() -> None:
+    with ctx.workprec(100):
+        third, nothing = arb(1) / 3, arb(0, 2.0**-950)
+    assert exact._sure_enough(third, 0, 90, -900)
+    assert not exact._sure_enough(third, 0, 110, -900)
+    assert exact._sure_enough(nothing, 0, 40, -900)
+    assert not exact._sure_enough(nothing, 0, 60, -900)
+    assert exact._sure_enough(arb(0), 5000, 60, -900)

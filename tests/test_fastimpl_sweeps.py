@@ -1,0 +1,211 @@
+"""One sweep does several things, by several threads: no number and no decision may depend on that."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import fastimpl
+from fastimpl import certified, covariance, grams, threads
+from fastimpl.grams import BlockGrams, Watch, usual_shift
+from fastimpl.limits import outlier_limits
+from fastimpl.rows import Sparse, Vectors, pairs
+from refimpl.parameters import REPAIRED
+
+Rows = NDArray[np.float64]
+N, D, K, LAMBDA = 60_000, 3, 12, 25
+
+
+def clean(rng: np.random.Generator) -> Rows:
+    return rng.normal(size=(N, D)) @ np.array([[1.0, 0.4, 0.0], [0.0, 2.0, 0.3], [0.0, 0.0, 1e-3]]) + 7.0
+
+
+def outliers(rng: np.random.Generator) -> Rows:
+    x = clean(rng)
+    x[rng.choice(N, 5, replace=False)] *= 10.0 ** np.array([1.0, 3.0, 10.0, 100.0, 300.0])[:, None]
+    return x
+
+
+def heavy(rng: np.random.Generator) -> Rows:
+    """Many rows about the thresholds, more than a watch remembers."""
+    return rng.standard_t(4, size=(N, D))
+
+
+def one_line(rng: np.random.Generator) -> Rows:
+    """Nearly singular without a few rows: outliers that hold up the rank."""
+    x = np.outer(rng.normal(size=N), [1.0, 2.0, 3.0])
+    x[:4] = rng.normal(size=(4, D)) * 1e5
+    return x
+
+
+def grid(rng: np.random.Generator) -> Rows:
+    return rng.integers(-2, 3, (N, D)).astype(float)
+
+
+KINDS = [clean, outliers, heavy, one_line, grid]
+each_kind = pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)
+
+
+def everything(x: Rows) -> tuple[bytes, ...]:
+    """Both results, to the last bit."""
+    first = fastimpl.stable_covariance(x, LAMBDA, K)
+    second = fastimpl.stable_mean(x, first, LAMBDA, K, list(range(0, N, 200)))
+    levels = [np.asarray(result.entry_level).tobytes() for result in (first, second)]
+    return (
+        *levels,
+        first.weights.tobytes(),
+        second.weights.tobytes(),
+        first.covariance.tobytes(),
+        second.mean.tobytes(),
+    )
+
+
+@each_kind
+def test_threads_change_no_bit(make: Callable[[np.random.Generator], Rows], monkeypatch: pytest.MonkeyPatch) -> None:
+    x = make(np.random.default_rng(0))
+    alone = everything(x)
+    monkeypatch.setattr(threads, "_WORTH_IT", 0)
+    for count in (2, 3):
+        monkeypatch.setenv(threads.VARIABLE, str(count))
+        assert everything(x) == alone
+
+
+@each_kind
+def test_what_a_watch_saw_changes_no_level(
+    make: Callable[[np.random.Generator], Rows], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = make(np.random.default_rng(1))
+    watched = fastimpl.stable_covariance(x, LAMBDA, K)
+    monkeypatch.setattr(covariance, "_watch", lambda *_: None)
+    plain = fastimpl.stable_covariance(x, LAMBDA, K)
+    assert watched.score == plain.score
+    assert np.array_equal(watched.entry_level, plain.entry_level)
+    assert np.array_equal(watched.weights, plain.weights)
+    assert np.allclose(watched.covariance, plain.covariance, rtol=1e-12, atol=0)
+
+
+def test_a_watch_is_at_work() -> None:
+    """On clean rows and on outliers it sees all that matters; of a heavy tail it does not even try."""
+    seen = []
+    for make in (clean, outliers, heavy):
+        vectors = pairs(make(np.random.default_rng(2)))
+        limits = outlier_limits(REPAIRED, Fraction(LAMBDA), K, N // 2, range(2 * K + 1), Fraction(2, N))
+        with np.errstate(all="ignore"):
+            found = covariance.watched_grams(vectors, limits)
+        seen.append((found.seen is not None, len(found.without)))
+    assert seen == [(True, 0), (True, 5), (False, 0)]
+
+
+def test_a_watch_that_sees_too_much_goes_blind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grams, "_MOST_SEEN", 10)
+    y = np.random.default_rng(3).normal(size=(9000, 2))
+    found = BlockGrams(Vectors((y,)), np.zeros(2, dtype=np.int64), watch=Watch(np.eye(2), 1.0, 4.0))
+    assert found.seen is None
+    assert np.all(np.sum(y[found.without] ** 2, axis=1) > 4)  # what it left out before that stays out
+    counts = Sparse(9000, 3, np.array([0, 5, 8999]), np.array([0, 1, 3]))
+    assert np.allclose(found.total(counts), (y * counts.dense()[:, None]).T @ y, rtol=1e-12)
+
+
+def test_totals_do_not_depend_on_what_was_left_out_at_first() -> None:
+    rng = np.random.default_rng(4)
+    y = rng.integers(-9, 10, (9000, 2)).astype(float)  # sums of integers: exact
+    plain, without = (
+        BlockGrams(Vectors((y,)), np.zeros(2, dtype=np.int64), without=w) for w in (None, np.array([3, 77, 8000]))
+    )
+    for index, value in (([], []), ([3, 77, 8000], [0, 0, 0]), ([3, 4], [0, 0]), ([77, 8000, 8001], [2, 0, 1])):
+        counts = Sparse(9000, 2, np.array(index, dtype=np.int64), np.array(value, dtype=np.int64))
+        expected = (y * counts.dense()[:, None]).T @ y
+        assert np.array_equal(plain.total(counts), expected)
+        assert np.array_equal(without.total(counts), expected)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-3, 1e-6])
+@pytest.mark.parametrize("smaller", [1.0, 0.5])
+def test_bounds_from_another_matrix_hold(spread: float, smaller: float) -> None:
+    """``transfer`` for rough matrices B: forms are below the bound, and near it, so that half of it would be too little."""
+    rng = np.random.default_rng(5)
+    y = rng.normal(size=(500, 4))
+    y[:, 3] = y[:, 0] + spread * y[:, 3]
+    vectors = Vectors((y,))
+    none = np.empty(0, dtype=np.int64)
+    whitening = certified.float_whitening(BlockGrams(vectors, usual_shift(vectors)), Sparse(500, 1, none, none))
+    assert whitening is not None
+    b = np.linalg.cholesky(np.linalg.inv(y[:200].T @ y[:200])).T
+    z = y @ b.T
+    bounds = smaller * certified.transfer(whitening, b, np.einsum("ij,ij->i", z, z))
+    low = certified.norm_bounds(*certified.whiten(vectors, whitening), whitening.epsilon).lower
+    assert np.isfinite(bounds).all()
+    assert (low <= bounds).all() == (smaller == 1.0)
+
+
+def test_a_singular_or_useless_matrix_says_nothing() -> None:
+    y = np.random.default_rng(6).normal(size=(50, 2))
+    vectors, none = Vectors((y,)), np.empty(0, dtype=np.int64)
+    whitening = certified.float_whitening(BlockGrams(vectors, usual_shift(vectors)), Sparse(50, 1, none, none))
+    assert whitening is not None
+    with np.errstate(all="ignore"):
+        for matrix in (np.zeros((2, 2)), np.full((2, 2), np.nan), np.array([[1.0, 0.0], [0.0, 1e-300]])):
+            assert np.isinf(certified.transfer(whitening, matrix, np.ones(3))).all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("row", [0, 4321, N // 2, N - 2, N - 1, N])
+def test_what_is_not_finite_is_refused_wherever_it_stands(value: float, row: int) -> None:
+    """Also where the sums tell, and where they do not: in the odd row, and in rows that are left out of the sums."""
+    rng = np.random.default_rng(7)
+    x = np.vstack([clean(rng), rng.normal(size=(1, D))])
+    good = fastimpl.stable_covariance(x, LAMBDA, K)
+    x[row, 1] = value
+    with pytest.raises(ValueError, match="x must be finite"):
+        fastimpl.stable_covariance(x, LAMBDA, K)
+    with pytest.raises(ValueError, match="y must be finite"):
+        fastimpl.stable_second_moment(x, LAMBDA, K)
+    for sigma in (good, np.eye(D)):
+        with pytest.raises(ValueError, match="x must be finite"):
+            fastimpl.stable_mean(x, sigma, LAMBDA, K, [0, 1, 2])
+
+
+def test_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (threads.VARIABLE, "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(threads, "_processors", lambda: 40)
+    assert (threads.thread_count(2_999_999), threads.thread_count(3_000_000)) == (1, 16)
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert threads.thread_count(10**7) == 5
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "0")  # means the default
+    assert threads.thread_count(10**7) == 5
+    monkeypatch.setenv(threads.VARIABLE, "2")
+    assert threads.thread_count(10**7) == 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_parts_come_back_in_order(count: int) -> None:
+    assert [i for part in threads.spread(list, 11, count) for i in part] == list(range(11))
+    with pytest.raises(ZeroDivisionError):
+        threads.spread(lambda part: 1 // (part.stop - 3), 3, count)
+
+
+def _levels(queue: multiprocessing.Queue[bytes], x: Rows) -> None:
+    queue.put(np.asarray(fastimpl.stable_covariance(x, LAMBDA, K).entry_level).tobytes())
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork")
+# Python warns of forks in general where threads are still alive; here none is.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_after_threads_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_WORTH_IT", 0)
+    monkeypatch.setenv(threads.VARIABLE, "2")
+    x = outliers(np.random.default_rng(8))
+    here = np.asarray(fastimpl.stable_covariance(x, LAMBDA, K).entry_level).tobytes()
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_levels, args=(queue, x))
+    child.start()
+    assert queue.get(timeout=60) == here
+    child.join(10)
+    assert child.exitcode == 0

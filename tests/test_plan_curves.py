@@ -1,0 +1,265 @@
+"""The curves of the SHARP plan: floats against enclosures, both against integrals in the plane, and above exact divergences."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import acb, arb, ctx, fmpq_mat
+from scipy.special import ndtr
+
+from proofs_checks.divergence import Gaussian, hockey_stick_of_products
+from proofs_checks.divergence import hockey_stick as exact_hockey_stick
+from refimpl import curves, greedy
+from refimpl.curves import PRECISION, ball_of, cases_of, certified_hockey_stick, hockey_stick, hockey_sticks
+from refimpl.linalg import to_fmpq
+
+POINTS = [
+    (1.0, 0.25, 1 / 1865),
+    (0.3, 0.25, 1 / 1865),
+    (-0.3, 0.25, 1 / 1865),
+    (1.0, 0.6, 0.1),
+    (-0.2, 1.0, 0.3),
+    (0.01, 0.4, 0.05),
+    (3.0, 1.0, 0.1),
+    (1.0, 1e-3, 0.03),
+    (0.5, 3.0, 0.02),
+]
+
+
+def certified(e: float, move: float, change: float, samples: int, cases: tuple[curves.Case, ...]) -> float:
+    with ctx.workprec(PRECISION):
+        (ball,) = certified_hockey_stick([arb(e)], [arb(move)], [arb(change)], samples, cases)
+        return float(ball.upper())
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("mean", [True, False])
+@pytest.mark.parametrize("samples", [0, 1, 2, 5, 50, 2000, 10**6])
+def test_floats_agree_with_enclosures(d: int, mean: bool, samples: int) -> None:
+    if not mean and samples == 0:
+        return  # nothing is released
+    cases = cases_of(d, mean=mean, draws=samples > 0)
+    for e, move, change in POINTS:
+        q = min(change, 1 / math.sqrt(samples + 9))
+        if samples * q * q > 9:
+            continue  # the curve is 1 but for what floats cannot tell
+        value = hockey_stick(e, move if mean else 0.0, q, samples, cases)[0]
+        if value < 1e-30:
+            continue  # far below every delta of a plan
+        bound = certified(e, move if mean else 0.0, q, samples, cases)
+        assert value * (1 - 1e-10) <= bound <= value * (1 + 1e-10), (e, move, q)
+
+
+def test_slopes_are_derivatives() -> None:
+    step = 1e-5
+    for d, mean, samples in [(1, True, 0), (2, True, 0), (2, False, 7), (1, False, 3), (2, True, 40), (1, True, 40)]:
+        cases = cases_of(d, mean=mean, draws=samples > 0)
+        for e, move, change in [(1.0, 0.6, 0.1), (0.2, 1.0, 0.3), (0.4, 0.25, 0.01)]:
+            values = [hockey_sticks(e + x, move * mean, change, samples, cases)[0] for x in (-step, step)]
+            slope = hockey_sticks(e, move * mean, change, samples, cases)[1]
+            assert np.allclose(slope, (values[1] - values[0]) / (2 * step), rtol=1e-5, atol=1e-9)
+
+
+# Against the plane ---------------------------------------------------------------------------------------------------
+
+
+def turned(e: arb, move: arb, change: arb, turn: Fraction, eta: Fraction) -> arb:
+    """J at an angle by an integral over v = u.y of the inner integral over the other coordinate, in erfc."""
+    cos, sin = arb.cos_pi(ball_of(turn)), arb.sin_pi(ball_of(turn))
+    spread, wide = change / (1 - change), change / arb.cos_pi(ball_of(eta)) ** 2
+    shift = (spread - change) / 2
+    k = e - move * move / 2 - shift
+
+    def normal(x: acb) -> acb:
+        return (-x / arb(2).sqrt()).erfc() / 2
+
+    def integrand(v: acb, _analytic: bool) -> acb:
+        h = (move * cos * v + wide * v * v / 2 - k) / (move * sin)
+        grown = (shift - v * v * (1 - wide) / 2).exp() * normal(h)
+        return (grown - (e - (v + move * cos) ** 2 / 2).exp() * normal(h - move * sin)) / (2 * arb.pi()).sqrt()
+
+    return acb.integral(integrand, -16, 16, rel_tol=arb(2) ** -60, abs_tol=arb(2) ** -90).real
+
+
+@pytest.mark.parametrize(("e", "move", "change"), [p for p in POINTS if p[0] > 0 and p[1] > 0.1])
+def test_every_angle_is_the_integral_over_the_plane(e: float, move: float, change: float) -> None:
+    cases = cases_of(2, mean=True, draws=False)
+    values = hockey_sticks(e, move, change, 0, cases)[0][0]
+    with ctx.workprec(PRECISION):
+        e_, move_, change_ = arb(e), arb(move), arb(change)
+        for case, value in zip(cases[1:], values[1:], strict=True):
+            bound = curves._bound(curves._lines([e_], [move_], [change_], 0, [case])[0][0], case)
+            expected = turned(e_, move_, change_, case.turn, case.eta)
+            assert abs(bound / expected - 1) < 1e-9
+            assert value == pytest.approx(float(expected), rel=1e-9)
+        spread = change_ / (1 - change_)
+        k = e_ - move_ * move_ / 2 - spread / 2
+        root = arb(2).sqrt()
+        flat = (spread / 2).exp() * (k / move_ / root).erfc() / 2 - e_.exp() * ((k / move_ + move_) / root).erfc() / 2
+        assert values[0] == pytest.approx(float(flat), rel=1e-9)
+
+
+def test_the_certificate_covers_every_angle() -> None:
+    """Between grid angles, at angle 0 and at pi/2, with the coefficient q itself, nothing exceeds the curve."""
+    rng = random.Random(7)
+    for e, move, change in [(1.0, 0.25, 1 / 1865), (0.02, 0.5, 0.05), (0.3, 1.0, 0.3), (1.0, 0.1, 0.1)]:
+        curve = hockey_stick(e, move, change, 0, cases_of(2, mean=True, draws=False))[0]
+        angles = [Fraction(rng.randrange(1, 512), 1024) for _ in range(40)] + [Fraction(0), Fraction(1, 2)]
+        bare = [curves.Case(True, True, False, turn) for turn in angles]
+        values = curves._on_hyperbola(curves._family(e, move, change, 0, bare))[0]
+        assert values.max() <= curve * (1 + 1e-12)
+        assert values.max() >= curve * (1 - 0.05)
+
+
+# Above exact divergences ---------------------------------------------------------------------------------------------
+
+
+def spectrum(rng: random.Random, d: int, change: Fraction) -> list[Fraction]:
+    """Eigenvalues 1 + b of C_1 relative to C_2 with sum of t = 1 - 1/(1+b) > 0 and of -b > 0 at most ``change`` each."""
+    up = [Fraction(rng.randrange(0, 9)) for _ in range(d)]
+    signs = [rng.random() < 0.5 for _ in range(d)]
+    totals = {s: sum(u for u, t in zip(up, signs, strict=True) if t == s) or Fraction(1) for s in (True, False)}
+    shares = [change * u / totals[s] for u, s in zip(up, signs, strict=True)]
+    return [1 / (1 - x) if s else 1 - x for x, s in zip(shares, signs, strict=True)]
+
+
+def pairs(rng: random.Random, d: int, change: Fraction, move: Fraction) -> Iterator[tuple[Gaussian, Gaussian]]:
+    """Pairs with C_2 = I whose means are at most ``move`` apart in both norms, in both orders."""
+    ratios = spectrum(rng, d, change)
+    direction = [Fraction(rng.randrange(-5, 6)) for _ in range(d)]
+    length = max(sum(v * v for v in direction), sum(v * v / a for v, a in zip(direction, ratios, strict=True)))
+    scale = Fraction(math.floor(move / Fraction(math.sqrt(length)) * 10**9), 10**9) if length else Fraction(0)
+    one = fmpq_mat(d, d, [to_fmpq(ratios[i] if i == j else Fraction(0)) for i in range(d) for j in range(d)])
+    two = fmpq_mat(d, d, [to_fmpq(Fraction(i == j)) for i in range(d) for j in range(d)])
+    p = Gaussian(tuple(v * scale for v in direction), one)
+    q = Gaussian((Fraction(0),) * d, two)
+    yield p, q
+    yield q, p
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_curve_of_the_mean_is_above_exact_divergences(d: int) -> None:
+    rng, tightest = random.Random(d), 0.0
+    cases = cases_of(d, mean=True, draws=False)
+    for change, move in [
+        (Fraction(1, 4), Fraction(1, 2)),
+        (Fraction(1, 50), Fraction(2, 5)),
+        (Fraction(1, 10), Fraction(1)),
+    ]:
+        for e in (Fraction(1), Fraction(1, 5), Fraction(0), Fraction(-1, 3)):
+            bound = certified(float(e), float(move), float(change), 0, cases)
+            for _ in range(2):
+                for p, q in pairs(rng, d, change, move):
+                    exact = exact_hockey_stick(e, p, q)
+                    assert float(exact.lower) <= bound
+                    tightest = max(tightest, float(exact.lower) / bound)
+    assert tightest > 0.9
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+@pytest.mark.parametrize("samples", [1, 3, 40])
+def test_the_curve_of_the_draws_is_above_exact_divergences_and_attained(d: int, samples: int) -> None:
+    rng = random.Random(10 * d + samples)
+    cases = cases_of(d, mean=False, draws=True)
+    change = Fraction(1, 4) if samples < 10 else Fraction(1, 20)
+    for e in (Fraction(1), Fraction(1, 5), Fraction(-1, 3)):
+        bound = certified(float(e), 0.0, float(change), samples, cases)
+        for _ in range(3):
+            for p, q in pairs(rng, d, change, Fraction(0)):
+                exact = hockey_stick_of_products(e, p.covariance, q.covariance, samples)
+                assert float(exact.lower) <= bound
+        ends = [1 / (1 - change), 1 - change]
+        extremal = [ends] if d > 1 else [[a] for a in ends]
+        attained = [float(_of_spectrum(e, [*a, *[Fraction(1)] * (d - len(a))], samples)) for a in extremal]
+        assert max(attained) == pytest.approx(bound, rel=1e-8)
+
+
+def _of_spectrum(e: Fraction, ratios: list[Fraction], samples: int) -> Fraction:
+    """The larger of both orders."""
+    d = len(ratios)
+    one = fmpq_mat(d, d, [to_fmpq(ratios[i] if i == j else Fraction(0)) for i in range(d) for j in range(d)])
+    two = fmpq_mat(d, d, [to_fmpq(Fraction(i == j)) for i in range(d) for j in range(d)])
+    orders = (one, two), (two, one)
+    return max(hockey_stick_of_products(e, *order, samples).upper for order in orders)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_the_curve_of_the_learner_is_above_exact_divergences(d: int) -> None:
+    """One draw for the mean and two of the covariance, as one Gaussian in 3 d dimensions."""
+    rng, change, move, samples = random.Random(d), Fraction(1, 5), Fraction(1, 2), 2
+    cases = cases_of(d, mean=True, draws=True)
+    for e in (Fraction(1), Fraction(1, 5), Fraction(-1, 3)):
+        bound = certified(float(e), float(move), float(change), samples, cases)
+        for _ in range(5):
+            for p, q in pairs(rng, d, change, move):
+                exact = exact_hockey_stick(e, _with_draws(p, samples), _with_draws(q, samples))
+                assert float(exact.lower) <= bound
+
+
+def _with_draws(law: Gaussian, samples: int) -> Gaussian:
+    d, size = len(law.mean), len(law.mean) * (samples + 1)
+    blocks = [
+        law.covariance[i % d, j % d] if i // d == j // d else to_fmpq(Fraction(0))
+        for i in range(size)
+        for j in range(size)
+    ]
+    return Gaussian((*law.mean, *[Fraction(0)] * (d * samples)), fmpq_mat(size, size, blocks))
+
+
+def test_curves_rise_in_every_argument() -> None:
+    """Monotone in D, q and N: so the tables may use bounds."""
+    for d, mean, samples in [(1, True, 0), (2, True, 0), (2, False, 9), (1, False, 9), (2, True, 9), (1, True, 9)]:
+        cases = cases_of(d, mean=mean, draws=samples > 0)
+        for e in (1.0, 0.2, -0.3):
+            base = hockey_stick(e, 0.3 * mean, 0.05, samples, cases)[0]
+            assert hockey_stick(e, 0.3 * mean, 0.06, samples, cases)[0] > base
+            if mean:
+                assert hockey_stick(e, 0.31, 0.05, samples, cases)[0] > base
+            if samples:
+                assert hockey_stick(e, 0.3 * mean, 0.05, samples + 1, cases)[0] > base
+
+
+def test_a_change_of_the_whole_has_no_bound() -> None:
+    assert certified(1.0, 0.3, 0.9999, 0, cases_of(2, mean=True, draws=False)) == math.inf
+
+
+def test_a_loss_that_is_bounded_has_no_tail() -> None:
+    """In one dimension draws of the smaller variance lose at most (N/2) log 1/(1-q)."""
+    falling = cases_of(1, mean=False, draws=True)[1:]
+    most = -2 * math.log1p(-0.2) / 2
+    assert certified(most * 1.001, 0.0, 0.2, 2, falling) == 0
+    assert certified(most * 0.9, 0.0, 0.2, 2, falling) > 0
+
+
+# The models of the walk ----------------------------------------------------------------------------------------------
+
+
+def test_the_model_is_the_curve_of_two_normal_laws() -> None:
+    for width in (0.05, 0.3, 2.0):
+        for e in (-1.5, -0.2, 0.0, 0.4, 1.0):
+            value = ndtr(-e / width + width / 2) - math.exp(e) * ndtr(-e / width - width / 2)
+            model = greedy._Model(width, 0.0, 0.3)
+            assert model.value(e) == pytest.approx(value, rel=1e-9, abs=1e-15)
+            assert greedy._price(width, e) == pytest.approx(value, rel=1e-9, abs=1e-15)
+            if 1e-12 < value < 1:
+                assert model.loss_at(value, 0.1) == pytest.approx(e, abs=1e-7)
+
+
+def test_models_take_value_and_slope() -> None:
+    e = np.array([1.0, 0.4, -0.3, 0.05])
+    cases = cases_of(2, mean=True, draws=False)
+    values, slopes = (
+        part.max(axis=1) if i == 0 else part for i, part in enumerate(hockey_sticks(abs(e), 0.4, 0.05, 0, cases))
+    )
+    best = hockey_sticks(abs(e), 0.4, 0.05, 0, cases)[0].argmax(axis=1)
+    slopes = slopes[np.arange(len(e)), best]
+    widths, tilts, places = greedy._models(e, values, slopes, np.full(len(e), 0.1))
+    for i, at in enumerate(abs(e)):
+        model = greedy._Model(widths[i], tilts[i], places[i])
+        assert model.value(at) == pytest.approx(values[i], rel=1e-10)
+        assert model.slope(at) == pytest.approx(slopes[i], rel=1e-8)
