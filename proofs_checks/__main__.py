@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -96,11 +96,12 @@ def _collect(asked: Sequence[Question], how: Run, console: Console) -> tuple[lis
             def show(question: Question) -> None:
                 progress.update(task, description=f"{question.check.item} on {question.target.name}")
 
-            for outcome in collect(asked, how, show):
-                outcomes.append(outcome)
-                progress.advance(task)
-                if not console.is_terminal:
-                    _print_line(outcome, console)
+            with closing(collect(asked, how, show)) as found:  # Ctrl-C ends the workers at once
+                for outcome in found:
+                    outcomes.append(outcome)
+                    progress.advance(task)
+                    if not console.is_terminal:
+                        _print_line(outcome, console)
     except KeyboardInterrupt:
         return outcomes, False
     return outcomes, True

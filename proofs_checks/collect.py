@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -67,7 +68,7 @@ def questions(targets: Sequence[Target], checks: Sequence[Lemma]) -> list[Questi
 
 def collect(
     asked: Sequence[Question], run: Run, progress: Callable[[Question], None] = lambda _question: None
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """The outcome of every question, in order, each as soon as it and all before it are known.
 
     Parameters
@@ -85,17 +86,19 @@ def collect(
         known = {i: outcome for i, outcome in found if outcome is not None}
     open_ones = [i for i in range(len(asked)) if i not in known]
     due = 0
-    for i, outcome in _answers(asked, open_ones, run, progress):
-        known[i] = outcome
-        if run.state is not None:
-            run.state.put(outcome)
-        while due in known:
-            yield known[due]
-            due += 1
+    # Closed at once however this ends: workers of a generator that is merely forgotten are waited for when Python ends.
+    with closing(_answers(asked, open_ones, run, progress)) as answers:
+        for i, outcome in answers:
+            known[i] = outcome
+            if run.state is not None:
+                run.state.put(outcome)
+            while due in known:
+                yield known[due]
+                due += 1
     yield from (known[i] for i in range(due, len(asked)))
 
 
-Answers = Iterator[tuple[int, Outcome]]
+Answers = Generator[tuple[int, Outcome], None, None]
 
 
 def _answers(

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fastimpl import certified, covariance, limits, rows, screen
+from fastimpl import certified, covariance, limits, mean, rows, screen
 from fastimpl.certified import Bounds, Lengths, Whitening
-from fastimpl.exact import QuadraticForm, column_units, gram
+from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows
 from fastimpl.grams import BlockGrams, usual_shift
 from fastimpl.limits import thresholds
 from fastimpl.rows import Centred, Sparse, Vectors
@@ -208,6 +208,21 @@ def paired_statement(shift: int, scale: float, *, last: bool) -> bool:
     allowed = error - 4 * certified.UNIT_ROUNDOFF * (size - np.abs(z[:, 0]))
     return all(
         abs(Fraction(p) - q[0]) <= Fraction(e) for p, q, e in zip(z[:, 0].tolist(), true, allowed.tolist(), strict=True)
+    )
+
+
+def paired_forms_statement() -> bool:
+    """Forms in pairs of floats, of rows about a centre that is off by a little."""
+    rng = np.random.default_rng(5)
+    y, x, centre = rng.normal(size=(9, 2)), rng.normal(size=(400, 2)), rng.normal(size=2) * 2.0**-3
+    unit = column_units(Vectors((y,)), Vectors((x,)))
+    form = QuadraticForm(gram(Vectors((y,)), unit), unit)
+    fine = mean._Fine(form, np.array([3, -2]), centre, x[1:], [])
+    total, rest, unsure = fine.forms(x[0], np.arange(399))
+    values, denominator = form.values(integer_rows(Vectors((np.broadcast_to(x[0], (399, 2)),), (x[1:],)), unit))
+    return fine.useful and all(
+        abs(Fraction(p) + Fraction(q) - Fraction(value, denominator)) <= Fraction(e)
+        for p, q, e, value in zip(total.tolist(), rest.tolist(), unsure.tolist(), values, strict=True)
     )
 
 
@@ -660,6 +675,7 @@ STATEMENTS: dict[str, Callable[[], bool]] = {
     "pairs of floats: the whole vector": lambda: paired_statement(0, 1.0, last=True),
     "pairs of floats below the roots of floats": lambda: paired_statement(0, 2.0**-1072, last=True),
     "pairs of floats at the edge of underflow": tiny_paired_statement,
+    "forms in pairs of floats": paired_forms_statement,
     "relative error": lambda: relative_statement(5),
     "relative error of pairs": lambda: relative_statement(40),
     "relative error of pairs that cancel": lambda: relative_statement(58),
