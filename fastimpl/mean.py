@@ -2,18 +2,20 @@
 
 A row's level is the least ell at which at most ell reference points are farther than 2 Lambda_ell, so bounds on its distances
 give bounds on its level, and most distances need not be known well. Three stages, each for the rows that the one before left
-open: one product of whitened rows for a block of rows and all of R; direct differences x_i - x_j; integers.
+open: one product of whitened rows for a block of rows and all of R; direct differences x_i - x_j; integers. Where many pairs
+of rows come to the last stage, pairs of floats settle those that are no ties to thirty digits first.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from flint import fmpz_mat
@@ -22,9 +24,9 @@ from numpy.typing import NDArray
 from fastimpl import certified
 from fastimpl.certified import Bounds, Whitening
 from fastimpl.covariance import level_counts, score_of
-from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, matrix_form
+from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, inverse_root, matrix_form
 from fastimpl.grams import BlockGrams, blocks, usual_shift
-from fastimpl.limits import Thresholds, distance_limits, thresholds
+from fastimpl.limits import Ratio, Thresholds, distance_limits, enclose, thresholds
 from fastimpl.rows import (
     READ_ROWS,
     Centred,
@@ -39,7 +41,7 @@ from fastimpl.rows import (
     positive,
     require_finite,
 )
-from fastimpl.screen import Screen, centre_of, first_true
+from fastimpl.screen import Screen, centre_of
 from fastimpl.threads import spread, thread_count
 from refimpl.parameters import (
     REPAIRED,
@@ -59,6 +61,10 @@ Covariance = StableCovarianceResult | object
 
 _LARGEST_DENOMINATOR = 1 << 22
 _PATIENCE = 16  # blocks between two questions whether to halt
+_MANY = 2048  # pairs of rows compared on integers before pairs of floats are tried
+_MODERATE = (2.0**-300, 2.0**300)  # sizes whose products and squares neither under- nor overflow
+_AT_ONCE = 64  # rows that are whitened in pairs of floats together
+_ENTRIES = 1 << 17  # of an array of products that is held at a time
 
 
 # Metric ---------------------------------------------------------------------------------------------------------------
@@ -393,19 +399,8 @@ def core_levels(
     if doubtful.size:
         where, kind = distinct(Vectors((x[doubtful],)))
         resolver = _Resolver(metric, reference, whitening, limits, counts)
-        entry[doubtful] = np.array([resolver.level(x[i]) for i in doubtful[where]], dtype=np.int64)[kind]
+        entry[doubtful] = np.array(resolver.levels(x[doubtful[where]]), dtype=np.int64)[kind]
     return Cores(Sparse.of(entry), rows, sums)
-
-
-def _levels_from(forms: Floats, limits: Floats, allowed: Indices) -> Indices:
-    """For each row of ``forms`` the least ell at which at most allowed[ell] entries exceed limits[ell]."""
-    count, points = len(limits), forms.shape[1]
-    descending = -np.sort(-forms, axis=1)
-    rank = np.clip(allowed, 0, max(points - 1, 0))
-    inside = np.ones((len(forms), count), dtype=bool) if points == 0 else descending[:, rank] <= limits
-    inside[:, allowed >= points] = True
-    inside[:, allowed < 0] = False
-    return first_true(inside)
 
 
 class _Resolver:
@@ -419,20 +414,49 @@ class _Resolver:
         self, metric: Metric, reference: Indices, whitening: Whitening, limits: Thresholds, allowed: Indices
     ) -> None:
         self._metric, self._whitening, self._limits, self._allowed = metric, whitening, limits, allowed
-        self._points = metric.points[reference]
+        self._points, self._asked = metric.points[reference], 0
+        self._rows: Floats = self._points[:0]
+        self._white: _White | None = None  # the rows at work, in pairs of floats, once asked for
+        last = len(self._points) - 1
+        self._rank = last - np.clip(allowed, 0, max(last, 0))  # of the one that decides, by rising forms
+        self._always, self._possible = allowed > last, allowed >= 0
+        # Running maxima and minima are on the safe side, as the thresholds rise.
+        self._below = np.maximum.accumulate(limits.below).tolist()
+        self._above = np.minimum.accumulate(limits.above[::-1])[::-1].tolist()
 
-    def level(self, row: Floats) -> int:
-        """The exact level of a row."""
+    @cached_property
+    def _fine(self) -> _Fine:
+        centre = centre_of(self._points, self._whitening)
+        return _Fine(self._metric.form, self._whitening.shift, centre, self._points, self._limits.exact)
+
+    def levels(self, rows: Floats) -> list[int]:
+        """The exact levels of rows."""
+        found: list[int] = []
+        for start in range(0, len(rows), _AT_ONCE):
+            self._rows, self._white = rows[start : start + _AT_ONCE], None
+            found.extend(map(self._level, range(len(self._rows))))
+        return found
+
+    def _level(self, i: int) -> int:
+        row = self._rows[i]
         vectors = Vectors((np.broadcast_to(row, self._points.shape),), (self._points,))
         bounds = certified.norm_bounds(*certified.whiten(vectors, self._whitening), self._whitening.epsilon)
-        least = int(_levels_from(bounds.lower[None, :], self._limits.above, self._allowed)[0])
-        most = int(_levels_from(bounds.upper[None, :], self._limits.below, self._allowed)[0])
+        least = self._level_from(bounds.lower, self._limits.above)
+        most = self._level_from(bounds.upper, self._limits.below)
         if least == most:
             certified.note("direct", 1)
             return least
-        return self._exact_level(vectors, bounds, least, most)
+        return self._exact_level(i, vectors, bounds, least, most)
 
-    def _exact_level(self, vectors: Vectors, bounds: Bounds, least: int, most: int) -> int:
+    def _level_from(self, forms: Floats, limits: Floats) -> int:
+        """The least level ell at which at most allowed[ell] forms exceed limits[ell]."""
+        inside = (
+            self._always if not forms.size else self._possible & (self._always | (np.sort(forms)[self._rank] <= limits))
+        )
+        found = int(inside.argmax())
+        return found if inside[found] else len(inside)
+
+    def _exact_level(self, i: int, vectors: Vectors, bounds: Bounds, least: int, most: int) -> int:
         """The level, known to lie in least..most, with every distance that could matter compared exactly."""
         top = min(most, len(self._limits.exact) - 1)
         open_pairs = np.flatnonzero(
@@ -440,14 +464,25 @@ class _Resolver:
         )
         # Pair level: the least level at which the pair is near. Outside least..top its exact value does not matter.
         pair_level = np.where(bounds.lower > self._limits.above[top], top + 1, 0)
-        pair_level[open_pairs] = self._pair_levels(vectors.take(open_pairs), least, top)
+        self._asked += len(open_pairs)
+        if self._asked > _MANY and self._fine.useful:
+            if self._white is None:
+                self._white = self._fine.whiten(self._rows)
+            levels, known = self._fine.levels(self._white.only(i), open_pairs, least, top)
+            pair_level[open_pairs] = levels
+            open_pairs = open_pairs[~known]
+        if open_pairs.size:
+            pair_level[open_pairs] = self._pair_levels(vectors.take(open_pairs), least, top)
         for ell in range(least, top + 1):
             if int(np.count_nonzero(pair_level > ell)) <= self._allowed[ell]:
                 return ell
         return top + 1
 
     def _pair_levels(self, vectors: Vectors, least: int, top: int) -> Indices:
-        """The exact least level in least..top + 1 at which each pair is near."""
+        """The exact least level in least..top + 1 at which each pair is near.
+
+        Floats on both sides of the exact form, against those of the thresholds, leave few levels for exact comparisons.
+        """
         where, kind = distinct(vectors)
         form = self._metric.form
         numerators, denominator = form.values(integer_rows(vectors.take(where), form.unit))
@@ -455,7 +490,9 @@ class _Resolver:
         exact = self._limits.exact
         found = []
         for value in numerators:
-            low, high = least, top + 1
+            lower, upper = enclose(value, denominator)
+            low = bisect_left(self._above, lower, least, top + 1)  # far at each level before
+            high = bisect_left(self._below, upper, low, top + 1)  # near at this level, if it is one
             while low < high:
                 middle = (low + high) // 2
                 limit = exact[middle]
@@ -465,3 +502,139 @@ class _Resolver:
                     low = middle + 1
             found.append(low)
         return np.array(found, dtype=np.int64)[kind]
+
+
+# Pairs of floats ------------------------------------------------------------------------------------------------------
+
+
+class _White(NamedTuple):
+    """Whitened vectors high + low, and the lengths of |W||S v|."""
+
+    high: Floats
+    low: Floats
+    size: Floats
+
+    def only(self, i: int) -> _White:
+        """One of them."""
+        return _White(self.high[i : i + 1], self.low[i : i + 1], self.size[i : i + 1])
+
+
+class _Fine:
+    """Forms of differences of rows in pairs of floats, about 100 bits, and the levels that follow.
+
+    *Statement, vectors.* With W* = W + rest to 4 u^2 |W| (:func:`inverse_root`) and S (x - c) = s + e exactly, entry l of
+    W* S (x - c) is the sum of d products s W, each p + q exactly (Dekker), with running sums of p whose errors are known
+    exactly (TwoSum; numpy's ``accumulate`` is r_i = r_(i-1) + p_i by definition), and of e W and s rest. Let A = |W||s|. The
+    q sum to u A, e W to u A, s rest to 2 u A, d errors of sums to d u A; their own sum goes through at most d + 8 roundings.
+    Without e rest (2 u^2 A) that errs by delta <= ((3 d + 8)(d + 4) + 6) u^2 A (1 + small) <= pair_error/2 A. At last
+    high + low is that sum, exactly, and |low| <= u |high|.
+    *Forms.* For two rows let m = A + A' and F = sum m_l^2 <= (|A| + |A'|)^2. a + b = high - high' exactly, and
+    t = fl(b + (low - low')) errs by 3 u^2 m, |t| <= 2 u m. a^2 = p + q exactly; t^2 is left out (4 u^2 m^2), and
+    fl(2 a t) errs by 4 u^2 m^2. The sum of all q, 2 a t and errors of the running sum of p has terms that sum to (d + 5) u F
+    and at most d + 4 roundings each. With 2 m delta from the vectors, the form errs by at most
+    (pair_error + ((d + 4)(d + 5) + 14) u^2) F (1 + small).
+    *Comparison.* A threshold T is high + low to u^2 T. The gap (total - high) + (rest - low) is rounded three times: it errs
+    by 3 u |gap| + 3 (d + 7) u^2 F besides. All of this is below 3/2 pair_error F (1 + small) + 4 u |gap|, so a gap beyond
+    2 pair_error F has the right sign. A threshold beyond all floats is infinite, and above every form that is considered.
+
+    *Range.* Nonzero entries of W and |A| + |A'| lie in 2^-300..2^300 (checked; else nothing is known). So nothing overflows,
+    |s| < 2^600, and what underflows is below d 2^-760 in a vector, far below pair_error (|A| + |A'|), and likewise for forms.
+
+    *Source.* As for ``certified._whiten_twice``.
+    """
+
+    def __init__(
+        self, form: QuadraticForm, shift: Indices, centre: Floats, points: Floats, exact: Sequence[Ratio]
+    ) -> None:
+        self._shift, self._centre, self._exact = shift, centre, exact
+        self._matrix, self._rest = inverse_root(form, shift)
+        entries = np.abs(self._matrix[self._matrix != 0])
+        self.useful = bool(np.all((entries > _MODERATE[0]) & (entries < _MODERATE[1])))
+        self._points = self.whiten(points)
+        self._limits = np.full((2, len(exact)), np.nan)
+
+    def whiten(self, points: Floats) -> _White:
+        """W* S (x - c) for some rows x, a few at a time."""
+        step, done = max(1, _ENTRIES // points.shape[1] ** 2), []
+        for start in range(0, len(points), step):
+            rows = points[start : start + step]
+            pair = Vectors((rows,), (np.broadcast_to(self._centre, rows.shape),)).as_pair()
+            s, e = (np.ldexp(part, self._shift) for part in pair)
+            products, rest = _product(s[:, None, :], self._matrix)
+            total, errors = _running_sum(products)
+            low = e @ self._matrix.T + s @ self._rest.T + rest.sum(axis=-1) + errors
+            high = total + low
+            virtual = high - total
+            magnitude = np.abs(s) @ np.abs(self._matrix).T
+            size = np.sqrt(np.einsum("ij,ij->i", magnitude, magnitude))
+            done.append(_White(high, (total - (high - virtual)) + (low - virtual), size))
+        return _White(*(np.concatenate(part) for part in zip(*done, strict=True)))
+
+    def forms(self, own: _White, some: Indices) -> tuple[Floats, Floats, Floats]:
+        """The forms of x - R_j for some j as sums of two floats, and what they may be off by, comparisons included."""
+        others = self._points.high[some]
+        a, b = Vectors((np.broadcast_to(own.high, others.shape),), (others,)).as_pair()
+        t = b + (own.low - self._points.low[some])
+        squares, rest = _product(a, a)
+        total, errors = _running_sum(squares)
+        both = own.size + self._points.size[some]
+        unsure = 2 * certified.pair_error(own.high.shape[1]) * both**2
+        known = (both > _MODERATE[0]) & (both < _MODERATE[1])
+        return total, (rest + 2 * a * t).sum(axis=-1) + errors, np.where(known, unsure, np.inf)
+
+    def levels(self, own: _White, some: Indices, least: int, top: int) -> tuple[Indices, NDArray[np.bool_]]:
+        """The least level in least..top + 1 at which each pair is near, and for which pairs it is known."""
+        total, rest, unsure = self.forms(own, some)
+        low, high = np.full(len(some), least), np.full(len(some), top + 1)
+        part = np.flatnonzero(np.isfinite(unsure) & (low < high))
+        while part.size:
+            middle = (low[part] + high[part]) // 2
+            limit = self._limit(middle)
+            gap = (total[part] - limit[0]) + (rest[part] - limit[1])
+            far, near = gap > unsure[part], gap < -unsure[part]
+            low[part[far]], high[part[near]] = middle[far] + 1, middle[near]
+            part = part[far | near]
+            part = part[low[part] < high[part]]
+        certified.note("pairs", int(np.count_nonzero(low == high)))
+        return low, low == high
+
+    def _limit(self, levels: Indices) -> Floats:
+        """Thresholds as sums of two floats."""
+        found = self._limits[:, levels]
+        if np.isnan(found[0]).any():
+            for ell in np.unique(levels).tolist():
+                self._limits[:, ell] = _as_pair(self._exact[ell])
+            found = self._limits[:, levels]
+        return np.asarray(found)
+
+
+def _as_pair(ratio: Ratio) -> tuple[float, float]:
+    """A positive rational as a sum of two floats, each the nearest to what it stands for; infinite beyond all floats."""
+    try:
+        high = ratio.numerator / ratio.denominator
+    except OverflowError:
+        return math.inf, 0.0
+    numerator, denominator = high.as_integer_ratio()
+    below = ratio.numerator * denominator - numerator * ratio.denominator
+    return high, below / (ratio.denominator * denominator)
+
+
+def _product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """A b as a sum of two floats (Dekker); NaN where that overflows."""
+    (a1, a2), (b1, b2), product = _split(a), _split(b), a * b
+    return product, a2 * b2 - (((product - a1 * b1) - a2 * b1) - a1 * b2)
+
+
+def _split(a: Floats) -> tuple[Floats, Floats]:
+    """A as a sum of two numbers of 26 bits (Veltkamp)."""
+    c = a * 134217729.0
+    high = c - (c - a)
+    return high, a - high
+
+
+def _running_sum(terms: Floats) -> tuple[Floats, Floats]:
+    """The sum over the last axis, term by term, and the sum of its rounding errors, each known exactly (TwoSum)."""
+    partial = np.add.accumulate(terms, axis=-1)
+    old, new, added = partial[..., :-1], partial[..., 1:], terms[..., 1:]
+    virtual = new - old
+    return partial[..., -1], ((old - (new - virtual)) + (added - virtual)).sum(axis=-1)

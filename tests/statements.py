@@ -218,7 +218,7 @@ def paired_forms_statement() -> bool:
     unit = column_units(Vectors((y,)), Vectors((x,)))
     form = QuadraticForm(gram(Vectors((y,)), unit), unit)
     fine = mean._Fine(form, np.array([3, -2]), centre, x[1:], [])
-    total, rest, unsure = fine.forms(x[0], np.arange(399))
+    total, rest, unsure = fine.forms(fine.whiten(x[:1]), np.arange(399))
     values, denominator = form.values(integer_rows(Vectors((np.broadcast_to(x[0], (399, 2)),), (x[1:],)), unit))
     return fine.useful and all(
         abs(Fraction(p) + Fraction(q) - Fraction(value, denominator)) <= Fraction(e)

@@ -146,6 +146,7 @@ KILLS: dict[str, Kill] = {
     "screen._Products.__init__: near ** 2 / lengths.factor * _SAFE": Kill("near, squared", GONE),
     "screen._Products.__init__: far ** 2 / lengths.factor / _SAFE": Kill("far, squared", GONE),
     "screen._Products._start: self._near[first] * _SAFE": Kill("start", GONE),
+    "mean._Fine.forms: 2 * certified.pair_error(own.high.shape[1]) * both ** 2": Kill("forms in pairs of floats"),
     "covariance._Descent._line: 2.0 ** (-40)": Kill("line of candidates", GONE),
     "covariance._Descent._remove: 2.0 ** (-40)": Kill("budget spent", GONE),
     "rows._rounded_sum: 2.0 ** (-48) * (np.abs(s) + np.abs(r))": Kill("sums of four rows"),

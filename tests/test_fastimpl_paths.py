@@ -18,7 +18,7 @@ from hypothesis import Phase, given, settings
 from numpy.typing import NDArray
 
 import fastimpl
-from fastimpl import certified
+from fastimpl import certified, mean
 from proofs_checks.audit import Profile, examine, run_check
 from proofs_checks.lemma import LEMMAS, Violation
 from proofs_checks.target import load_target
@@ -151,6 +151,30 @@ def test_a_tie_of_distances_is_decided_on_integers() -> None:
     assert not np.any(fastimpl.stable_mean(x, np.array([[2.0]]), 1, 3, reference).entry_level)
     below = fastimpl.stable_mean(x, np.array([[2.0]]), 1 - Fraction(1, 10**40), 3, reference)
     assert set(map(int, below.entry_level)) == {1}  # Lambda_1 is a little larger
+
+
+@pytest.mark.parametrize("shift", [-2, 0, 2], ids=["below", "at", "above"])
+def test_pairs_of_floats_decide_as_integers_do(shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Corners of a cube, a few ulps off: distances near the threshold that are no ties to thirty digits, and some that are."""
+    rng = np.random.default_rng(8)
+    x = 1.0 - 2.0 * (np.arange(64)[:, None] >> np.arange(5) & 1) + rng.integers(-3, 4, (64, 5)) * 2.0**-52
+    x[60:] = np.round(x[60:])
+    lam = Fraction(8 + shift * 2.0**-50)  # half of four edges, squared
+    asked = ("exact", "pairs")
+    found = {}
+    for many in (-1, 1 << 60):
+        monkeypatch.setattr(mean, "_MANY", many)
+        with certified.audit() as counts:
+            found[many] = fastimpl.largest_core(x, np.eye(5), lam, 28, range(32, 64))
+        found[many, "asked"] = [counts[stage] > 0 for stage in asked]
+    assert found[-1] == found[1 << 60]
+    assert (found[-1, "asked"][1], found[1 << 60, "asked"]) == (True, [True, False])
+
+
+@KINDS
+def test_pinned_ties_are_right_with_pairs_of_floats_before_integers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mean, "_MANY", -1)
+    assert wrong(kind) == 0
 
 
 def test_the_audit_row_refutes_who_guesses(monkeypatch: pytest.MonkeyPatch) -> None:
