@@ -117,14 +117,14 @@ def test_printed_is_refuted_and_that_is_no_failure(run: Run) -> None:
 
 
 def test_a_refutation_is_printed_saved_and_replayed(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "liar.py").write_text(
+    (tmp_path / "bare_liar.py").write_text(
         "import refimpl\n"
         "from dataclasses import replace\n"
         "def stable_second_moment(y, lambda_0, k):\n"
         "    result = refimpl.stable_second_moment(y, lambda_0, k)\n"
         "    return replace(result, good_subsets=result.good_subsets[::-1])\n"
     )
-    status, out, _ = run("liar", *CHEAP)
+    status, out, _ = run("bare_liar", *CHEAP)
     assert status == 1
     assert "REFUTED" in out
     assert "x = np.array(" in out

@@ -169,7 +169,7 @@ def test_the_steps_of_the_action_run(tmp_path: Path) -> None:
     }
     assert set(inputs) <= set(step["env"])
     # Only one check: the rest of the audit is not what is tested here.
-    (tmp_path / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@" --check good_subsets_are_nested\n')
+    (tmp_path / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@" --check good_subsets_are_nested\n')
     (tmp_path / "python").chmod(0o755)
     script = step["run"].replace('-- "${targets[@]}"', '"${targets[@]}"')
     assert script != step["run"]
