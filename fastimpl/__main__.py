@@ -59,8 +59,8 @@ The guarantee holds for tables of finite numbers with a public number of rows, i
 by another. A file outside that domain (text, missing values, NaN) gets an error, and the error tells that it is
 outside. Numbers given as 1e-6 or 1/3 are taken exactly.
 
-Editions: repaired (the paper, repaired), sharp (this project's own algorithm: a fraction of the rows and of the noise;
-its plan takes some seconds), printed (the letter of the paper, not private).
+Editions: sharp (the default, this project's own algorithm: a fraction of the rows and of the noise;
+its plan takes some seconds), repaired (the paper, repaired), printed (the letter of the paper, not private).
 """
 
 app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=False, rich_markup_mode=None)

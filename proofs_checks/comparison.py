@@ -46,7 +46,7 @@ __all__ = ["SimulatedError", "TableRow", "mahalanobis", "real_data_table", "simu
 Rows = NDArray[np.float64]
 
 EPSILON, DELTA = 1, "1e-6"
-SHARP_LAMBDA_0 = 50  # what issue and README quote; chosen without looking at any of the data sets
+SHARP_LAMBDA_0 = 50  # chosen without looking at any of the data sets; README quotes it
 REPEATS = 5
 
 

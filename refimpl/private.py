@@ -747,7 +747,7 @@ def private_mean(
         Outlier threshold, at least 1: about d for well-behaved data, chosen without looking at them.
         SHARP also takes "gaussian", which chooses it for Gaussian rows (:func:`gaussian_lambda_0`).
     edition
-        REPAIRED, or SHARP, which needs far fewer rows for far less noise. PRINTED is not private.
+        SHARP, which needs far fewer rows for far less noise, unless REPAIRED is given. PRINTED is not private.
     rng
         None draws coins from the operating system. A generator is for tests: who knows its state can undo the noise.
     parameters
