@@ -13,6 +13,7 @@ and its ``screen``, ``moments``, ``ptr``, ``sampling``, ``private``, ``bench`` (
 
 from fractions import Fraction
 
+from fastimpl.certified import audit as audit_decisions
 from fastimpl.covariance import largest_good_subset, stable_covariance, stable_second_moment
 from fastimpl.mean import largest_core, stable_mean
 from fastimpl.moments import stable_moments
@@ -89,6 +90,7 @@ __all__ = [
     "StableMeanResult",
     "StableMomentsResult",
     "TestCoin",
+    "audit_decisions",
     "covariance_parameters",
     "draw_covariance_coins",
     "draw_gaussian_coins",

@@ -71,10 +71,21 @@ _tally_lock = Lock()
 
 @contextmanager
 def audit() -> Iterator[Counter[str]]:
-    """Count, within the block, how many comparisons the float path ("float") and the exact path ("exact") decided.
+    """Count, within the block, how many comparisons each stage decided: "float", "direct", "pairs" and "exact".
 
     For audits only: the counts depend on the data, are not private, and are part of no result. Counted are rows whose
-    level follows from bounds, and rows (covariance) or pairs of rows (mean) whose form was computed exactly.
+    level follows from float bounds alone ("direct": of single differences), pairs of rows that pairs of floats tell apart,
+    and rows (covariance) or pairs of rows (mean) whose form was computed exactly. "count" are rows of whose distances nothing
+    has to be known: as many reference rows may be far as there are. "F2" and "F3" say how a base was whitened.
+
+    Yields
+    ------
+    Counter of str
+        The counts, complete once the block has been left.
+
+    Privacy
+    -------
+    Not private.
     """
     tally: Counter[str] = Counter()
     token = _tally.set(tally)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,10 +17,11 @@ from numpy.typing import NDArray
 
 from fastimpl import certified
 from fastimpl.certified import Bounds, Whitening
-from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows
+from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, rounded
 from fastimpl.grams import BlockGrams, Watch, blocks, usual_shift
 from fastimpl.limits import Ratio, Thresholds, enclose, outlier_limits, thresholds
 from fastimpl.rows import Floats, Indices, Sparse, Vectors, as_rows, distinct, pairs, positive, require_finite
+from fastimpl.sums import exact_sums
 from refimpl.parameters import REPAIRED, Edition, Real, as_integer, checked_edition, checked_window
 from refimpl.results import StableCovarianceResult
 
@@ -167,8 +167,7 @@ def paired_result(
     vectors: Vectors, lambda_0: Fraction, k: int, edition: Edition, *, early: bool = False
 ) -> StableCovarianceResult:
     """:func:`stable_covariance` of given pairs; ``early`` halts as soon as min(score, k) and the counts are settled."""
-    result = second_moment_result(vectors, lambda_0, k, edition, None, early=early, name="x")
-    return replace(result, covariance=result.covariance / 2)  # the factor 1/2 that the differences leave out
+    return second_moment_result(vectors, lambda_0, k, edition, None, early=early, paired=True)
 
 
 @np.errstate(all="ignore")
@@ -180,21 +179,24 @@ def second_moment_result(
     window: int | None,
     *,
     early: bool = False,
-    name: str = "y",
+    paired: bool = False,
 ) -> StableCovarianceResult:
-    """:func:`stable_second_moment` without its checks, but for rows that are not finite."""
+    """:func:`stable_second_moment` without its checks, but for rows that are not finite.
+
+    ``paired`` vectors are differences of rows x, which leave out the factor 1/2 of the covariance.
+    """
     m = len(vectors)
     levels = range(edition.last_level(k, window) + 1)
     limits = outlier_limits(edition, lambda_0, k, m, levels, Fraction(1, m))
     grams = watched_grams(vectors, limits)
     if not grams.finite:
-        require_finite(name, *vectors.parts)
+        require_finite("x" if paired else "y", *vectors.parts)
     entry = good_subset_levels(vectors, limits, settled(k, edition, window) if early else None, grams)
     window_levels = edition.weight_levels(k, window)
     table = level_counts(np.arange(len(levels) + 1), window_levels)
     weights = entry.mapped(table / float(len(window_levels) * m))
     counts = Sparse(m, int(table[entry.usual]), entry.index, table[entry.value])
-    covariance = _weighted_second_moment(grams, counts, len(window_levels) * m)
+    covariance = _weighted_second_moment(grams, counts, (1 + paired) * len(window_levels) * m)
     return StableCovarianceResult(covariance, score_of(entry, k, edition, window), weights, entry.narrow(len(levels)))
 
 
@@ -238,7 +240,17 @@ def _weighted_second_moment(grams: BlockGrams, counts: Sparse, total: int) -> Fl
         second = np.ldexp(second, -(grams.shift[:, None] + grams.shift[None, :]))
     else:
         second = _carefully_weighted(grams.vectors, counts.dense() / float(total))
+    if not np.isfinite(second).all():  # an entry may be finite, even 0, where the rounding of large terms overflows
+        return _exactly_weighted(grams.vectors, counts, total)
     return np.asarray(np.tril(second) + np.tril(second, -1).T)
+
+
+def _exactly_weighted(vectors: Vectors, counts: Sparse, total: int) -> Floats:
+    """The same in exact arithmetic, each entry correctly rounded."""
+    sums, unit = exact_sums(vectors, counts)
+    powers = (unit[:, None] + unit[None, :]).tolist()
+    rows = zip(sums.tolist(), powers, strict=True)
+    return np.array([[rounded(int(v), total, power) for v, power in zip(*row, strict=True)] for row in rows])
 
 
 def _carefully_weighted(vectors: Vectors, weights: Floats) -> Floats:
@@ -422,7 +434,7 @@ def _watch(vectors: Vectors, shift: Indices, limits: Thresholds) -> Watch | None
     """What to look out for: a guess from a trimmed sample, which ``certified.transfer`` has to confirm."""
     m, d = len(vectors), vectors.width
     size = max(_SAMPLE, 40 * d * d)
-    line = m * float(limits.below[0]) * (1 - _LARGEST_BUDGET) * (1 - 1.6 * d / math.sqrt(size))
+    line = m * float(limits.below[0]) * (1 - _first_budget(limits)) * (1 - 1.6 * d / math.sqrt(size))
     if d >= certified.SINGLE_FROM or m < 4 * size or not line > 0:
         return None
     rows = _sample(vectors, shift, size)
@@ -430,18 +442,21 @@ def _watch(vectors: Vectors, shift: Indices, limits: Thresholds) -> Watch | None
     if metric is None:
         return None
     forms = np.einsum("ij,ij->i", rows @ metric, rows)
-    forms = forms[np.isfinite(forms) & (forms > 0)]
-    if not forms.size:
+    cut = max(2 * m * float(limits.above[-1]), 8 * d)
+    known = np.isfinite(forms)
+    rows, forms = rows[known], forms[known]
+    if not len(rows):
         return None
-    cut = max(2 * m * float(limits.above[-1]), 8 * d) / d
-    typical = float(np.mean(forms[forms <= 1.5 * cut * np.median(forms)]))  # of the norms, which average d in the end
-    bar = line / d * typical
-    if not np.count_nonzero(forms > bar) <= _FEW_SEEN * len(forms):
-        return None
+    rows = rows[forms <= 1.5 * cut / d * np.median(forms)]  # without outliers: trimming shrinks some directions more
     try:
-        return Watch(np.asarray(np.linalg.cholesky(metric).T, dtype=np.float64), bar, cut * typical)
+        matrix = np.tril(np.linalg.inv(np.linalg.cholesky(rows.T @ rows / len(rows))))
     except np.linalg.LinAlgError:
         return None
+    z = rows @ matrix.T
+    forms = np.einsum("ij,ij->i", z, z)
+    if not np.count_nonzero(forms > line) <= _FEW_SEEN * len(forms):
+        return None
+    return Watch(matrix, line, cut)
 
 
 def _remembered(grams: BlockGrams, whitening: Whitening, line: float) -> tuple[Indices, Floats] | None:
@@ -469,7 +484,9 @@ def _suspects(vectors: Vectors, grams: BlockGrams, last: float, *, everywhere: b
         return np.empty(0, dtype=np.int64)
     sizes = np.array([block.stop - block.start for block in grams.blocks])
     means = grams.plain.reshape(len(sizes), -1) @ metric.ravel() / sizes
-    typical, middle = (float(value) for value in np.nanquantile(means, [0.05, 0.5]))  # most blocks may hold outliers
+    known = means[~np.isnan(means)]  # not nanquantile, which warns where nothing is known: that would tell of the rows
+    # A low quantile, since most blocks may hold outliers.
+    typical, middle = np.quantile(known, [0.05, 0.5]).tolist() if len(known) else (math.nan, math.nan)
     spread = max(typical / math.sqrt(d * sizes[0] / 2), middle - typical if middle < 2 * typical else 0.0)
     found = [np.empty(0, dtype=np.int64)]
     bar = max(2 * last, 8 * d) * typical / d
@@ -510,6 +527,11 @@ def _trimmed_metric(rows: Floats) -> Floats | None:
 # One base set ---------------------------------------------------------------------------------------------------------
 
 
+def _first_budget(limits: Thresholds) -> float:
+    """How much the forms removed from one base may sum to: room for two vectors per level, if that is not too much."""
+    return min(_LARGEST_BUDGET, 2 * len(limits.exact) * float(limits.above[-1]))
+
+
 def _whitening(state: _Levels, floats: BlockGrams, integers: _ExactGram) -> Whitening | None:
     """A certified whitening of the Gram matrix of the vectors still in, or None if it is singular."""
     if state.left < floats.vectors.width:
@@ -535,7 +557,7 @@ class _Descent:
     ) -> None:
         self._floats, self._vectors, self._state, self._limits = floats, floats.vectors, state, limits
         self._whitening, self._integers = whitening, integers
-        self._budget = _LARGEST_BUDGET
+        self._budget = _first_budget(limits)
         self._collect()
         self._gone = [np.empty((0, floats.vectors.width))]
         self._gone_error = [np.empty(0)]
@@ -557,6 +579,7 @@ class _Descent:
         kept = [self._certified(index[block]) for block in blocks(len(index))] or [self._certified(index)]
         self._index, self._z, self._error, lower, upper = (np.concatenate(part) for part in zip(*kept, strict=True))
         self._bounds, self._base = Bounds(lower, upper), upper.copy()
+        self._told = np.zeros(len(self._index), dtype=bool)  # whose bounds come from integers, and not from floats
 
     def _line(self, budget: float) -> float:
         return float(self._limits.below[0]) * (1 - budget) * (1 - 2.0**-40)
@@ -571,7 +594,7 @@ class _Descent:
         """Go down from level ell; returns the level to go on with, -1 when done."""
         while ell >= 0:
             out = self._bounds.lower > self._limits.above[ell]
-            certified.note("float", int(np.count_nonzero(out)))
+            certified.note("float", int(np.count_nonzero(out & ~self._told)))
             if not out.any():
                 ell, out = self._settle_doubt(ell)
             if out.any():
@@ -580,6 +603,7 @@ class _Descent:
                     return -1
                 if not fresh:
                     return ell
+        certified.note("float", int(np.count_nonzero(~self._told)))  # those that stay
         return -1
 
     def _settle_doubt(self, ell: int) -> tuple[int, NDArray[np.bool_]]:
@@ -590,6 +614,7 @@ class _Descent:
             alive = np.flatnonzero(self._state.alive)
             above, sides = self._integers.exceed(alive, self._index[where], self._limits.exact[ell])
             self._bounds.lower[where], self._bounds.upper[where] = sides
+            self._told[where] = True
             out = np.zeros(len(self._index), dtype=bool)
             out[where] = above
             return (ell, out) if above.any() else (ell - 1, out)
@@ -611,5 +636,5 @@ class _Descent:
         bounds = certified.removal_bounds(self._z, self._error, gone, gone_error, self._whitening.epsilon)
         if bounds is None:
             return False
-        self._bounds = bounds
+        self._bounds, self._told = bounds, np.zeros(len(self._index), dtype=bool)
         return True

@@ -26,10 +26,10 @@ __all__ = [
     "gram",
     "integer_rows",
     "inverse_root",
-    "lower_factor",
     "matrix_form",
-    "root_ratio",
     "root_ratio_pair",
+    "rounded",
+    "semidefinite_factor",
 ]
 
 _SLICE_BITS = 19
@@ -42,7 +42,7 @@ _ZERO = 1 << 20  # the exponent that stands for a zero entry's lowest bit: above
 
 
 LARGE = 24  # columns from which exact elimination is slower than what is done instead
-_FEW = 8  # right hand sides that are solved for one by one
+_SOLVED = 2  # times that vectors no more than columns are solved for before an inverse pays
 _PRIME = (1 << 62) - 57
 _PRECISIONS = tuple(300 * 2**i for i in range(10))
 
@@ -184,6 +184,7 @@ class QuadraticForm:
     matrix: fmpz_mat
     unit: NDArray[np.int64]
     exponent: int = field(default=0)
+    _solved: list[int] = field(default_factory=list, init=False, repr=False)  # for how many vectors, each time
 
     @property
     def width(self) -> int:
@@ -222,14 +223,13 @@ class QuadraticForm:
 
     def values(self, rows: Sequence[Sequence[int]]) -> tuple[list[int], int]:
         """Numerators, over one positive denominator, of v^T G^-1 v for integer vectors v (in units of 2^unit[j])."""
-        if len(rows) <= _FEW and self.width >= LARGE and "_inverse" not in self.__dict__:
-            right = fmpq_mat(fmpz_mat(rows).transpose())
-            solution, common = fmpq_mat(self.matrix).solve(right).numer_denom()
-            products, denominator = solution.transpose().tolist(), int(common)
+        self._solved.append(len(rows))
+        if self.width >= LARGE and len(self._solved) <= _SOLVED and len(rows) <= self.width:
+            values, denominator = _modular_forms(self.matrix, rows)
         else:
             numerator, denominator = self._inverse
             products = (fmpz_mat(rows) * numerator).tolist()
-        values = [int(sum(a * b for a, b in zip(p, v, strict=True))) for p, v in zip(products, rows, strict=True)]
+            values = [int(sum(a * b for a, b in zip(p, v, strict=True))) for p, v in zip(products, rows, strict=True)]
         if self.exponent >= 0:
             return [value << self.exponent for value in values], denominator
         return values, denominator << -self.exponent
@@ -242,25 +242,59 @@ def _modular_inverse(matrix: fmpz_mat) -> tuple[fmpz_mat, int]:
     Hadamard's inequality is at most the product of the diagonal of ``matrix``. Residues modulo a product of primes that is
     more than twice that determine it (Chinese remainder theorem). A prime that divides the determinant is left out.
     """
-    d = int(matrix.nrows())
-    bits = sum(int(matrix[i, i]).bit_length() for i in range(d)) + 2
-    determinant, below = matrix.det(), [(i, j) for i in range(d) for j in range(i + 1)]
-    primes: list[int] = []
-    residues: list[list[int]] = []
-    prime, product = _PRIME, 1
+    d, determinant = int(matrix.nrows()), int(matrix.det())
+    below = [(i, j) for i in range(d) for j in range(i + 1)]
+    primes = _primes(determinant, sum(int(matrix[i, i]).bit_length() for i in range(d)) + 2)
+    residues = []
+    for prime in primes:
+        inverse = nmod_mat(matrix, prime).inv() * (determinant % prime)
+        residues.append([int(inverse[i, j]) for i, j in below])
+    sums, product = _recombined(primes, residues)
+    entries, half = [[0] * d for _ in range(d)], product // 2
+    for (i, j), value in zip(below, sums, strict=True):
+        entries[i][j] = entries[j][i] = (value + half) % product - half
+    return fmpz_mat(entries), determinant
+
+
+def _modular_forms(matrix: fmpz_mat, rows: Sequence[Sequence[int]]) -> tuple[list[int], int]:
+    """The numbers v^T adj(G) v for some integer vectors v and positive definite G, and det G: a few times quicker than adj(G).
+
+    *Statement.* Adj(G) is positive definite, and its entry (j, j), a minor of G on its diagonal, is at most P/G_jj, P being
+    the product of the diagonal of G (Hadamard). So 0 <= v^T adj(G) v <= d sum_j v_j^2 P/G_jj <= d^2 P max_j v_j^2/G_jj.
+    """
+    d, determinant = int(matrix.nrows()), int(matrix.det())
+    sizes = [int(matrix[j, j]).bit_length() for j in range(d)]
+    most = max((2 * int(v).bit_length() - sizes[j] for row in rows for j, v in enumerate(row)), default=0)
+    primes = _primes(determinant, sum(sizes) + max(most, 0) + 2 * d.bit_length() + 4)
+    left, residues = fmpz_mat(rows), []
+    right = left.transpose()
+    for prime in primes:
+        solution = nmod_mat(matrix, prime).solve(nmod_mat(right, prime)) * (determinant % prime)
+        products = nmod_mat(left, prime) * solution
+        residues.append([int(products[i, i]) for i in range(len(rows))])
+    sums, product = _recombined(primes, residues)
+    return [value % product for value in sums], determinant
+
+
+def _primes(determinant: int, bits: int) -> list[int]:
+    """Primes that do not divide the determinant, with a product of more than so many bits."""
+    if not determinant:
+        raise ZeroDivisionError("a singular matrix has no inverse")
+    found, product, prime = [], 1, _PRIME
     while product.bit_length() <= bits:
-        if int(determinant) % prime:
-            inverse = nmod_mat(matrix, prime).inv() * (int(determinant) % prime)
-            residues.append([int(inverse[i, j]) for i, j in below])
-            primes.append(prime)
+        if determinant % prime:
+            found.append(prime)
             product *= prime
         prime = _prime_below(prime)
+    return found
+
+
+def _recombined(primes: Sequence[int], residues: Sequence[Sequence[int]]) -> tuple[list[int], int]:
+    """Numbers with these residues, up to multiples of the product of all primes, and that product."""
+    product = math.prod(primes)
     weights = [product // p * pow(product // p, -1, p) for p in primes]
-    sums = fmpz_mat(len(primes), 1, weights).transpose() * fmpz_mat(residues)
-    entries, half = [[0] * d for _ in range(d)], product // 2
-    for (i, j), value in zip(below, sums.entries(), strict=True):
-        entries[i][j] = entries[j][i] = (int(value) + half) % product - half
-    return fmpz_mat(entries), int(determinant)
+    sums = fmpz_mat(1, len(primes), weights) * fmpz_mat(residues)
+    return [int(value) for value in sums.entries()], product
 
 
 def _prime_below(number: int) -> int:
@@ -369,21 +403,8 @@ def matrix_form(matrix: Floats, unit: NDArray[np.int64]) -> QuadraticForm:
     return QuadraticForm(fmpz_mat(entries), unit, exponent)
 
 
-def root_ratio(numerator: int, radicand: int, power: int) -> float:
-    """numerator/sqrt(radicand) * 2^power in float64, with a relative error below 2u unless it over- or underflows."""
-    square = numerator * numerator
-    extra = (160 + radicand.bit_length() - square.bit_length()) // 2
-    quotient = (square << 2 * extra) // radicand if extra >= 0 else square // (radicand << -2 * extra)
-    root = float(math.isqrt(quotient))
-    try:
-        size = math.ldexp(root, power - extra)
-    except OverflowError:
-        size = math.inf
-    return size if numerator > 0 else -size
-
-
 def root_ratio_pair(numerator: int, radicand: int, power: int) -> tuple[float, float]:
-    """The same as two floats: the nearest one, or its neighbour, and the rest to 2^-104 of it."""
+    """numerator/sqrt(radicand) * 2^power as two floats: the nearest one, or its neighbour, and the rest to 2^-104 of it."""
     square = numerator * numerator
     extra = (260 + radicand.bit_length() - square.bit_length()) // 2
     quotient = (square << 2 * extra) // radicand if extra >= 0 else square // (radicand << -2 * extra)
@@ -397,44 +418,16 @@ def root_ratio_pair(numerator: int, radicand: int, power: int) -> tuple[float, f
     return pair if numerator > 0 else (-pair[0], -pair[1])
 
 
-def lower_factor(form: QuadraticForm, scale: Fraction) -> Floats:
-    """The lower Cholesky factor of G/scale, each entry rounded from its exact value; G is positive semidefinite."""
-    d = form.width
-    if d >= LARGE and not form.is_singular:
-        return _large_lower_factor(form, scale)
-    lower, diagonal = _semidefinite_factor(form) if form.is_singular else (form.factor.lower, form.factor.diagonal)
-    result = np.zeros((d, d))
-    p, q = scale.numerator, scale.denominator
-    for j in range(d):
-        for ell in range(j + 1):
-            if lower[j][ell]:
-                power = int(form.unit[j]) - form.exponent // 2
-                result[j, ell] = root_ratio(lower[j][ell] * q, diagonal[ell] * p * q, power)
-    return result
+def rounded(numerator: int, denominator: int, power: int) -> float:
+    """numerator/denominator * 2^power, correctly rounded; infinite where it overflows."""
+    value = Fraction(numerator << max(power, 0), denominator << max(-power, 0))
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.inf
 
 
-def _large_lower_factor(form: QuadraticForm, scale: Fraction) -> Floats:
-    """The same from enclosures, for a positive definite G."""
-    whole = form.matrix * scale.denominator * scale.numerator  # G/scale = whole/numerator^2
-    scaled, d = QuadraticForm(whole, form.unit, form.exponent), form.width
-    powers = [int(form.unit[j]) - form.exponent // 2 - scale.numerator.bit_length() for j in range(d)]
-    balls = _balls_to(scaled, "lower", lambda j, _: powers[j], 60, -1100)
-    if balls is None:
-        raise ArithmeticError("a positive definite matrix has no factor")
-    result = np.zeros((d, d))
-    for j in range(d):
-        for ell in range(j + 1):
-            quotient = _ball_ratio(balls[j][ell], scale.numerator)
-            result[j, ell] = sum(_ball_pair(quotient, int(form.unit[j]) - form.exponent // 2))
-    return result
-
-
-def _ball_ratio(ball: arb, divisor: int) -> arb:
-    with ctx.workprec(200):
-        return ball / divisor
-
-
-def _semidefinite_factor(form: QuadraticForm) -> tuple[list[list[int]], list[int]]:
+def semidefinite_factor(form: QuadraticForm) -> tuple[list[list[int]], list[int]]:
     """Integers with matrix = L D^-1 L^T where some pivots vanish: fraction-free elimination, columns of zeros left alone."""
     d = form.width
     rest = [[int(value) for value in row] for row in form.matrix.tolist()]

@@ -55,7 +55,8 @@ def blocks(count: int, rows: int = READ_ROWS) -> list[slice]:
 class Watch(NamedTuple):
     """What a first sweep looks out for: vectors v with |fl(W S v)|^2 above ``bar``, and those above ``cut`` it leaves out.
 
-    W is any matrix that makes the bulk about white; what it proves is the business of ``certified.transfer``.
+    W is any lower triangular matrix that makes the bulk about white; what it proves is the business of
+    ``certified.transfer``.
     """
 
     matrix: Floats
@@ -95,6 +96,9 @@ class BlockGrams:
         self.blocks = blocks(m, rows * max(1, together))
         self._buffer = np.empty((rows, d))
         self._scale = None if not shift.any() else shift
+        self._tails = vectors.tails if self._scale is None else None
+        self._summand = self._buffer if self._tails is None else np.empty((rows, d - 1))
+        self._ones = np.ones(rows)
         self._redone: dict[int, tuple[bytes, Floats]] = {}
         self.plain = np.empty((len(self.blocks), d, d))
         self.without = np.empty(0, dtype=np.int64) if without is None else without
@@ -142,19 +146,39 @@ class BlockGrams:
             return self._weighted_sum(self.blocks[i], counts)
         key = index.tobytes()  # all that are odd are out: the same sum serves every usual count
         if i not in self._redone or self._redone[i][0] != key:
-            self._redone[i] = (key, self._sum(self.blocks[i], index, np.empty_like(self.plain[i]), self._buffer))
+            self._redone[i] = (key, self._sum(self.blocks[i], index, np.empty_like(self.plain[i]), self._summand))
         return counts.usual * self._redone[i][1]
 
-    def _sum(self, block: slice, out: Indices, into: Floats, buffer: Floats) -> Floats:
-        """The Gram matrix of a block without some vectors."""
+    def _sum(self, block: slice, out: Indices, into: Floats, buffer: Floats, watcher: _Watcher | None = None) -> Floats:
+        """The Gram matrix of a block without some vectors, and without those that a watcher leaves out.
+
+        Lifted vectors (1, v) are summed as the count, sum v and sum v v^T: a product still goes through no more additions.
+        """
         into[:] = 0.0
         for part in self._steps(block):
-            rows = self.read(part, buffer)
-            first, last = np.searchsorted(out, [part.start, part.stop])
+            rows = self.read(part, buffer) if self._tails is None else self._tails.read(part, buffer)
+            first, last = np.searchsorted(out, [part.start, part.stop]).tolist() if out.size else (0, 0)
             if last > first:
                 rows[out[first:last] - part.start] = 0.0
-            into += rows.T @ rows
+            held = len(rows) - (last - first)
+            if watcher is not None:
+                held -= watcher.look(rows, part.start)
+            if self._tails is None:
+                into += rows.T @ rows
+            else:
+                into[0, 0] += held
+                into[0, 1:] += self._column_sums(rows)
+                into[1:, 1:] += rows.T @ rows
+        if self._tails is not None:
+            into[1:, 0] = into[0, 1:]
         return into
+
+    def _column_sums(self, rows: Floats) -> Floats:
+        """The sum of the rows; BLAS likes long rows better, so eight short ones are taken as one."""
+        if len(rows) % 8:
+            return np.asarray(self._ones[: len(rows)] @ rows)
+        eight = self._ones[: len(rows) // 8] @ rows.reshape(len(rows) // 8, -1)
+        return np.asarray(self._ones[:8] @ eight.reshape(8, -1))
 
     def _weighted_sum(self, block: slice, counts: Sparse) -> Floats:
         total: Floats = np.zeros_like(self.plain[0])
@@ -170,18 +194,11 @@ class BlockGrams:
 
     def _first_sums(self, part: range) -> _Watcher | None:
         """Fill ``plain`` for some blocks, in a thread of its own; what the watch saw there."""
-        buffer = np.empty_like(self._buffer)
+        buffer = np.empty_like(self._summand)
         most = _MOST_SEEN + len(self.vectors) // 50
         watcher = None if self.watch is None else _Watcher(self.watch, buffer, most)
         for i in part:
-            if watcher is None:
-                self._sum(self.blocks[i], self.without, self.plain[i], buffer)
-                continue
-            self.plain[i] = 0.0
-            for step in self._steps(self.blocks[i]):
-                rows = self.read(step, buffer)
-                watcher.look(rows, step.start)
-                self.plain[i] += rows.T @ rows
+            self._sum(self.blocks[i], self.without, self.plain[i], buffer, watcher)
         return watcher
 
     def _collect(self, watchers: list[_Watcher | None], cut: float) -> None:
@@ -194,12 +211,18 @@ class BlockGrams:
 
 
 class _Watcher:
-    """Looks at blocks of vectors, and sets to zero those that are left out."""
+    """Looks at blocks of vectors, and sets to zero those that are left out.
+
+    Of lifted vectors (1, v) it gets v. The matrix is W = [w, 0; t, T], so |W (1, v)|^2 = |T v + t|^2 + w^2; products and sums
+    are as many as with the one in its column, less one that is exact.
+    """
 
     def __init__(self, watch: Watch, buffer: Floats, most: int) -> None:
-        self._watch, self._transposed = watch, np.ascontiguousarray(watch.matrix.T)
-        self._z, self._squares = np.empty_like(buffer), np.empty_like(buffer)
-        self._ones = np.ones(buffer.shape[1])
+        first = len(watch.matrix) - buffer.shape[1]  # 1 for lifted vectors
+        self._watch, self._transposed = watch, np.ascontiguousarray(watch.matrix[first:, first:].T)
+        self._moved = np.tile(watch.matrix[1:, 0], (len(buffer), 1)) if first and watch.matrix[1:, 0].any() else None
+        self._constant = float(watch.matrix[0, 0]) ** 2 if first else 0.0
+        self._z, self._ones = np.empty_like(buffer), np.ones(buffer.shape[1])
         self._left = most
         self.found: list[tuple[Indices, Floats]] = []
 
@@ -208,15 +231,23 @@ class _Watcher:
         """Whether there was too much to see, and the rest was not looked at."""
         return self._left < 0
 
-    def look(self, rows: Floats, start: int) -> None:
-        """Remember what is above the bar; clear what is above the cut."""
+    def look(self, rows: Floats, start: int) -> int:
+        """Remember what is above the bar; clear what is above the cut, and say how many that are."""
         if self.blind:
-            return
+            return 0
         z = np.matmul(rows, self._transposed, out=self._z[: len(rows)])
-        squares = np.multiply(z, z, out=self._squares[: len(rows)]) @ self._ones
-        if squares.max() <= self._watch.bar:  # false for NaN
-            return
-        where = np.flatnonzero(~(squares <= self._watch.bar))
+        if self._moved is not None:
+            np.add(z, self._moved[: len(rows)], out=z)
+        squares = np.multiply(z, z, out=z) @ self._ones
+        squares += self._constant
+        where = (~(squares <= self._watch.bar)).nonzero()[0]  # NaN included
+        if not len(where):
+            return 0
+        squares = squares.take(where)
         self._left -= len(where)
-        self.found.append((where + start, squares[where]))
-        rows[where[~(squares[where] <= self._watch.cut)]] = 0.0
+        self.found.append((where + start, squares))
+        if np.maximum.reduce(squares) <= self._watch.cut:  # false for NaN
+            return 0
+        cleared = where[~(squares <= self._watch.cut)]
+        rows[cleared] = 0.0
+        return len(cleared)

@@ -141,17 +141,11 @@ def _metric(
 def metric_of(x: Floats, covariance: Covariance, k: int, edition: Edition) -> Metric:
     """The exact metric of a covariance argument, the counts of a result being those of its weight levels."""
     levels = edition.weight_levels(k, None)
-    return _metric(x, covariance, lambda result: _counted(result.entry_level, levels))
+    return _metric(x, covariance, lambda result: weight_counts(result.entry_level, levels))
 
 
-def counted_metric(vectors: Vectors, entry_level: Indices, k: int, edition: Edition, points: Floats) -> Metric:
-    """The metric of (1/(2 k m)) sum c_i v_i v_i^T, c_i from entry levels."""
-    counts, parts = _counted(entry_level, edition.weight_levels(k, None))
-    return Metric(vectors, counts, None, Fraction(2 * parts * counts.size), points)
-
-
-def _counted(entry_level: Sequence[int] | NDArray[np.integer[Any]], levels: range) -> tuple[Sparse, int]:
-    """The counts c_i that entry levels stand for, and how many weight levels there are."""
+def weight_counts(entry_level: Sequence[int] | NDArray[np.integer[Any]], levels: range) -> tuple[Sparse, int]:
+    """The counts c_i that entry levels stand for, and how many weight levels there are: what k is in (1/(2 k m)) sum c_i."""
     entry = Sparse.of(np.asarray(entry_level))
     usual = int(level_counts([entry.usual], levels)[0])
     return Sparse(entry.size, usual, entry.index, level_counts(entry.value, levels)), len(levels)
@@ -392,10 +386,12 @@ def core_levels(
         return own
 
     done = spread(work, len(parts), thread_count(x.size))
-    if stop.is_set() or (halt is not None and halt(np.sum([own.missing() for own in done], axis=0))):
+    missing = np.sum([own.missing() for own in done], axis=0)
+    if stop.is_set() or (halt is not None and halt(missing)):
+        certified.note(screen.decider, int(missing[0]))
         return None
     entry, doubtful = screen.entry, np.concatenate([part for own in done for part in own.doubtful])
-    certified.note("float", len(x) - len(doubtful))
+    certified.note(screen.decider, len(x) - len(doubtful))
     if doubtful.size:
         where, kind = distinct(Vectors((x[doubtful],)))
         resolver = _Resolver(metric, reference, whitening, limits, counts)

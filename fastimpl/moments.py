@@ -15,10 +15,11 @@ import numpy as np
 from flint import fmpz_mat
 
 from fastimpl.covariance import good_subset_levels, level_counts, score_of, settled, watched_grams
-from fastimpl.exact import QuadraticForm, column_units, gram
+from fastimpl.exact import QuadraticForm
 from fastimpl.grams import BlockGrams, column_shift
 from fastimpl.limits import outlier_limits
-from fastimpl.rows import READ_ROWS, Floats, Indices, Sparse, Vectors, as_rows, positive, require_finite
+from fastimpl.rows import READ_ROWS, Centred, Floats, Indices, Sparse, Vectors, as_rows, positive, require_finite
+from fastimpl.sums import exact_sums
 from refimpl.parameters import SHARP, Real, as_integer, checked_window
 from refimpl.results import StableMomentsResult
 
@@ -117,6 +118,11 @@ class Lifted(Vectors):
         """The vectors of some indices."""
         rows = _with_ones(self.points[index])
         return Vectors((rows,), (self._centres(len(rows)),))
+
+    @property
+    def tails(self) -> Centred:
+        """The vectors x_i - c."""
+        return Centred(self.points, self.centre)
 
     def read(self, block: slice, buffer: Floats) -> Floats:
         """As :meth:`Vectors.read`, for at most READ_ROWS rows.
@@ -226,11 +232,7 @@ class OneStage:
     @cached_property
     def exact(self) -> ExactMoments:
         """The same in exact arithmetic."""
-        unit = column_units(self.lifted)
-        sums = fmpz_mat(self.lifted.width, self.lifted.width)
-        counts = self.counts.dense()
-        for count in np.unique(counts[counts > 0]).tolist():
-            sums += gram(self.lifted.take(np.flatnonzero(counts == count)), unit) * count
+        sums, unit = exact_sums(self.lifted, self.counts)
         return ExactMoments(sums, unit, self.lifted.centre, self.total)
 
 
@@ -245,6 +247,7 @@ def _about_centre(grams: BlockGrams, lifted: Lifted, counts: Sparse, total: int)
     shift = grams.shift
     mean = lifted.centre + np.ldexp(s / b, shift[0] - shift[1:])
     covariance = np.ldexp(scatter / total, -(shift[1:, None] + shift[None, 1:]))
+    close = close and bool(np.isfinite(covariance).all())  # rounding may overflow where an entry is 0
     return mean, np.asarray(np.tril(covariance) + np.tril(covariance, -1).T), close
 
 
@@ -280,15 +283,18 @@ class ExactMoments:
         return Fraction(int(self.sums[0, 0]) * self.total)
 
     @property
-    def mean(self) -> Floats:
-        """C + S/B, correctly rounded."""
+    def exact_mean(self) -> list[Fraction]:
+        """C + S/B."""
         b = int(self.sums[0, 0])
-        return np.array(
-            [
-                float(Fraction(c) + Fraction(int(self.sums[0, 1 + j]), b) * _power(int(self.unit[1 + j])))
-                for j, c in enumerate(self.centre.tolist())
-            ]
-        )
+        return [
+            Fraction(c) + Fraction(int(self.sums[0, 1 + j]), b) * _power(int(self.unit[1 + j]))
+            for j, c in enumerate(self.centre.tolist())
+        ]
+
+    @property
+    def mean(self) -> Floats:
+        """The same, correctly rounded."""
+        return np.array([float(value) for value in self.exact_mean])
 
     @property
     def covariance(self) -> Floats:

@@ -1,34 +1,38 @@
 """Algorithms 1, 5.1 and 5.2: the private mean, covariance and Gaussian learner, at BLAS speed.
 
 Each algorithm comes twice: ``private_*_given(x, parameters, coins)`` is deterministic, and ``private_*`` draws the coins.
-Results hold the release and public parameters, nothing else. The noise is not hardened against floating-point attacks.
+Results hold the release and public parameters, nothing else. The noise is made of real numbers, and a release is rounded once,
+from its true value: floats do not weaken the guarantee.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple, overload
+from functools import cache, partial
+from typing import overload
 
 import numpy as np
+from flint import arb
 
 from fastimpl.covariance import paired_result
-from fastimpl.exact import QuadraticForm
-from fastimpl.mean import counted_metric, mean_result
-from fastimpl.moments import one_stage
+from fastimpl.mean import Metric, mean_result, weight_counts
+from fastimpl.moments import Lifted, OneStage, one_stage
+from fastimpl.normals import Ball, RealNormals, exact_ball
 from fastimpl.ptr import score_passes, surely_fails
+from fastimpl.release import Balls, Normals, Spread, exact_root, gaussian_draw, wishart_draw
 from fastimpl.rows import Floats, Indices, Vectors, as_rows, pairs, pairs_of_pairs
 from fastimpl.sampling import (
     Rng,
-    Root,
-    cholesky_factor,
+    covariance_normals,
     draw_covariance_coins,
     draw_gaussian_coins,
     draw_mean_coins,
     finite,
-    scatter,
-    shifted_draw,
+    mean_normals,
 )
+from fastimpl.sums import cholesky, enclosed_sums, exact_sums
 from refimpl.parameters import (
     DEFAULT_EDITION,
     CovarianceParameters,
@@ -54,6 +58,7 @@ from refimpl.results import (
     PrivateGaussianResult,
     PrivateMeanResult,
     StableCovarianceResult,
+    StableMeanResult,
     TestCoin,
 )
 
@@ -89,76 +94,143 @@ def _warn_if_printed(edition: Edition) -> None:
         warnings.warn(message, PrintedEditionWarning, stacklevel=3)
 
 
-def _lower_factor(
-    vectors: Vectors, result: StableCovarianceResult, parameters: MeanParameters | CovarianceParameters
-) -> Root:
-    """The Cholesky factor of the covariance, from its exact matrix where float64 will not do."""
+def _paired_spread(vectors: Vectors, result: StableCovarianceResult, k: int, edition: Edition) -> Spread:
+    """The covariance (1/(2 k m)) sum c_i v_i v_i^T, about a mean of zero: from slices of the rows, or else from integers."""
+    counts, parts = weight_counts(np.asarray(result.entry_level), edition.weight_levels(k, None))
 
-    def exact() -> tuple[QuadraticForm, Fraction]:
-        origin = np.zeros((1, vectors.width))
-        levels = np.asarray(result.entry_level, dtype=np.int64)
-        metric = counted_metric(vectors, levels, parameters.k, parameters.edition, origin)
-        return metric.form, metric.scale
+    @cache
+    def sliced() -> Balls | None:
+        return enclosed_sums(vectors, counts)
 
-    return cholesky_factor(result.covariance, exact)
+    @cache
+    def exact() -> Metric:
+        return Metric(vectors, counts, None, Fraction(2 * parts * counts.size), np.zeros((1, vectors.width)))
+
+    def root(attempt: int) -> Balls | None:
+        if attempt:
+            return exact_root(exact().form, exact().scale)
+        sums = sliced()
+        return sums and cholesky([[entry / (2 * parts * counts.size) for entry in row] for row in sums])
+
+    return Spread(lambda _: [arb(0)] * vectors.width, root)
 
 
-class _Passed(NamedTuple):
-    """What SHARP may release: the weighted mean, and the Cholesky factor of the weighted scatter."""
+def _core_mean(x: Floats, result: StableMeanResult, k: int, edition: Edition) -> Callable[[int], list[Ball]]:
+    """The mean sum c_i x_i / sum c_i, likewise; 0 if no row is in any core."""
+    counts, _ = weight_counts(np.asarray(result.entry_level), edition.weight_levels(k, None))
+    total = counts.total()
+    lifted = Lifted(x, np.where(np.isfinite(result.mean), result.mean, 0.0))
 
-    mean: Floats
-    root: Root
+    @cache
+    def sums(exactly: bool) -> Balls | None:
+        if not exactly:
+            return enclosed_sums(lifted, counts)
+        whole, unit = exact_sums(lifted, counts)
+        return [[arb(whole[0, j]) * arb(2) ** int(unit[0] + unit[j]) for j in range(lifted.width)]]
+
+    def mean(attempt: int) -> list[Ball]:
+        if not total:
+            return [arb(0)] * x.shape[1]
+        first = (sums(exactly=attempt > 0) or sums(exactly=True) or [[]])[0]
+        return [exact_ball(c) + entry / total for c, entry in zip(lifted.centre.tolist(), first[1:], strict=True)]
+
+    return mean
 
 
-def _passed_moments(x: Floats, parameters: MeanParameters | CovarianceParameters, test: TestCoin) -> _Passed | None:
-    """The one stage of SHARP, halted early, if its test passes; None for FAIL."""
+def _lifted_spread(stage: OneStage) -> Spread:
+    """Weighted mean and scatter of SHARP's one stage, likewise."""
+    b, centre = stage.counts.total(), stage.lifted.centre.tolist()
+
+    @cache
+    def sliced() -> Balls | None:
+        return enclosed_sums(stage.lifted, stage.counts)
+
+    def mean(attempt: int) -> list[Ball]:
+        sums = None if attempt else sliced()
+        if sums is None:
+            return [exact_ball(value) for value in stage.exact.exact_mean]
+        return [exact_ball(c) + entry / b for c, entry in zip(centre, sums[0][1:], strict=True)]
+
+    def root(attempt: int) -> Balls | None:
+        if attempt:
+            return exact_root(stage.exact.form, stage.exact.scale)
+        sums = sliced()
+        if sums is None:
+            return None
+        (_, *s), *rows = sums
+        scatter = [[entry - s[i] * s[j] / b for j, entry in enumerate(row[1:])] for i, row in enumerate(rows)]
+        return cholesky([[entry / stage.total for entry in row] for row in scatter])
+
+    return Spread(mean, root)
+
+
+def _passed_spread(x: Floats, parameters: MeanParameters | CovarianceParameters, test: TestCoin) -> Spread | None:
+    """What the one stage of SHARP, halted early, may release, if its test passes; None for FAIL."""
     p = parameters
     if not passes_gates(p) or p.window is None:
         return None
     checked_window(p.window, p.k, p.edition, p.lambda_0, p.n)  # a record may come from anywhere
     stage = one_stage(x, p.lambda_0, p.k, p.window, early=True)
-    if not score_passes(stage.score, p, test) or stage.moments is None:
-        return None
-    mean, covariance = stage.moments
-    return _Passed(mean, cholesky_factor(covariance, lambda: (stage.exact.form, stage.exact.scale)))
+    passed = score_passes(stage.score, p, test) and stage.score < p.k and stage.counts.total()
+    return _lifted_spread(stage) if passed else None
 
 
 def _sharp_mean_release(x: Floats, parameters: MeanParameters, coins: MeanCoins) -> PrivateMeanResult:
-    p, normals = parameters, _checked_sharp_coins(parameters, coins)
-    passed = _passed_moments(x, p, coins.test)
-    return PrivateMeanResult(passed and shifted_draw(*passed, float(p.noise_scale), normals), p)
+    p, normals = parameters, _sharp_mean_numbers("coins", parameters, coins)
+    spread = _passed_spread(x, p, coins.test)
+    return PrivateMeanResult(spread and gaussian_draw(spread, p.noise_scale, normals), p)
 
 
 def _sharp_covariance_release(
     x: Floats, parameters: CovarianceParameters, coins: CovarianceCoins
 ) -> PrivateCovarianceResult:
-    p, factor = parameters, finite("coins.normals", coins.normals, (parameters.d, parameters.d))
-    passed = _passed_moments(x, p, coins.test)
-    return PrivateCovarianceResult(passed and scatter(passed.root, p.samples, factor), p)
+    p, factor = parameters, _covariance_numbers("coins", parameters, coins)
+    spread = _passed_spread(x, p, coins.test)
+    return PrivateCovarianceResult(spread and wishart_draw(spread, p.samples, factor), p)
 
 
 def _sharp_learner(x: Floats, parameters: GaussianParameters, coins: GaussianCoins) -> PrivateGaussianResult:
     """Mean and covariance of one run: one test, whose coin is the mean's, passes both."""
-    p, normals = parameters, _checked_sharp_coins(parameters.mean, coins.mean)
-    factor = finite("coins.covariance.normals", coins.covariance.normals, (p.d, p.d))
-    passed = _passed_moments(x, p.mean, coins.mean.test) if passes_gates(p) else None
-    if passed is None:
+    p, normals = parameters, _sharp_mean_numbers("coins.mean", parameters.mean, coins.mean)
+    factor = _covariance_numbers("coins.covariance", p.covariance, coins.covariance)
+    spread = _passed_spread(x, p.mean, coins.mean.test) if passes_gates(p) else None
+    if spread is None:
         return PrivateGaussianResult(None, None, p)
-    mean = shifted_draw(*passed, float(p.mean.noise_scale), normals)
-    return PrivateGaussianResult(mean, scatter(passed.root, p.covariance.samples, factor), p)
+    mean = gaussian_draw(spread, p.mean.noise_scale, normals)
+    return PrivateGaussianResult(mean, wishart_draw(spread, p.covariance.samples, factor), p)
 
 
-def _checked_sharp_coins(parameters: MeanParameters, coins: MeanCoins) -> Floats:
+def _real_numbers(name: str, floats: Floats, seed: bytes | None, real: Callable[[bytes], RealNormals]) -> Normals:
+    """The normals of coins: real numbers where their seed is there, and floats taken exactly where it is not."""
+    if seed is None:
+        return floats
+    drawn = real(seed)
+    if not np.allclose(drawn.floats.reshape(floats.shape), floats):  # that nobody exchanges the one and keeps the other
+        raise ValueError(f"{name}.normals are not those of its seed: numbers of one's own come without a seed")
+    return drawn
+
+
+def _mean_numbers(name: str, parameters: MeanParameters, coins: MeanCoins) -> Normals:
+    floats = finite(f"{name}.normals", coins.normals, (parameters.d,))
+    return _real_numbers(name, floats, coins.seed, partial(mean_normals, parameters))
+
+
+def _covariance_numbers(name: str, parameters: CovarianceParameters, coins: CovarianceCoins) -> Normals:
+    floats = finite(f"{name}.normals", coins.normals, (parameters.d, parameters.d))
+    return _real_numbers(name, floats, coins.seed, partial(covariance_normals, parameters))
+
+
+def _sharp_mean_numbers(name: str, parameters: MeanParameters, coins: MeanCoins) -> Normals:
     if coins.reference is not None:
-        raise ValueError("coins.reference must be None: the edition SHARP has no reference points")
-    return finite("coins.normals", coins.normals, (parameters.d,))
+        raise ValueError(f"{name}.reference must be None: the edition SHARP has no reference points")
+    return _mean_numbers(name, parameters, coins)
 
 
-def _checked_mean_coins(parameters: MeanParameters, coins: MeanCoins) -> tuple[Indices, Floats]:
+def _checked_mean_coins(parameters: MeanParameters, coins: MeanCoins) -> tuple[Indices, Normals]:
     reference = checked_reference(coins.reference or (), parameters.n)
     if len(reference) != parameters.reference_size:
         raise ValueError(f"coins.reference must hold {parameters.reference_size} indices, got {len(reference)}")
-    return np.array(reference, dtype=np.int64), finite("coins.normals", coins.normals, (parameters.d,))
+    return np.array(reference, dtype=np.int64), _mean_numbers("coins", parameters, coins)
 
 
 def _mean_release(x: Floats, parameters: MeanParameters, coins: MeanCoins) -> PrivateMeanResult:
@@ -177,8 +249,8 @@ def _mean_release(x: Floats, parameters: MeanParameters, coins: MeanCoins) -> Pr
     score = max(covariance.score, mean.score)
     if not score_passes(score, p, coins.test):
         return PrivateMeanResult(None, p)
-    root = _lower_factor(pairs(x), covariance, p)
-    return PrivateMeanResult(shifted_draw(mean.mean, root, float(p.noise_scale), normals), p)
+    spread = Spread(_core_mean(x, mean, p.k, p.edition), _paired_spread(pairs(x), covariance, p.k, p.edition).root)
+    return PrivateMeanResult(gaussian_draw(spread, p.noise_scale, normals), p)
 
 
 def _covariance_release(x: Floats, parameters: CovarianceParameters, coins: CovarianceCoins) -> PrivateCovarianceResult:
@@ -192,15 +264,15 @@ def _paired_release(
     vectors: Vectors, parameters: CovarianceParameters, coins: CovarianceCoins
 ) -> PrivateCovarianceResult:
     """The same in the editions that pair, on the differences that the pairing makes."""
-    p = parameters
-    factor = finite("coins.normals", coins.normals, (p.d, p.d))
+    p, factor = parameters, _covariance_numbers("coins", parameters, coins)
     if not passes_gates(p):
         return PrivateCovarianceResult(None, p)
     early = surely_fails(p.k, p.test_epsilon, p.test_delta, p.edition)
     result = paired_result(vectors, p.lambda_0, p.k, p.edition, early=early)
     if not score_passes(result.score, p, coins.test):
         return PrivateCovarianceResult(None, p)
-    return PrivateCovarianceResult(scatter(_lower_factor(vectors, result, p), p.samples, factor), p)
+    spread = _paired_spread(vectors, result, p.k, p.edition)
+    return PrivateCovarianceResult(wishart_draw(spread, p.samples, factor), p)
 
 
 @np.errstate(all="ignore")  # an overflow of the data is no affair of the caller's error settings
@@ -209,7 +281,7 @@ def _gaussian_learner(x: Floats, parameters: GaussianParameters, coins: Gaussian
     if parameters.edition.test_law == "table":
         return _sharp_learner(x, parameters, coins)
     _checked_mean_coins(parameters.mean, coins.mean)
-    finite("coins.covariance.normals", coins.covariance.normals, (parameters.d, parameters.d))
+    _covariance_numbers("coins.covariance", parameters.covariance, coins.covariance)
     if not passes_gates(parameters):
         return PrivateGaussianResult(None, None, parameters)
     printed = parameters.edition.test_law == "printed"

@@ -6,6 +6,7 @@ Data are what the floats say they are. A difference x_i - x_{i+m} need not be a 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -33,6 +34,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+_LEAST, _SMALL, _CRUMB = math.ulp(0.0), 2.0**-1022, 2.0**-60  # names, so that the compiler does no sums for the process
 READ_ROWS = 2048  # rows that are worked on at a time: they and their whitened copies stay in the cache
 
 
@@ -60,6 +62,16 @@ def _to_float(value: float) -> float:
         return float("inf")
 
 
+def _require_standard_floats() -> None:
+    """Refuse a process in which no bound of :mod:`fastimpl.certified` holds; a few comparisons, whatever the data."""
+    subnormal = _LEAST * 1.0 > 0 and _SMALL * 0.5 > 0
+    if not (subnormal and 1.0 + _CRUMB == 1.0 and 1.0 - _CRUMB == 1.0):
+        raise RuntimeError(
+            "this process flushes subnormal numbers to zero, or does not round to nearest: decisions cannot be certified "
+            "(a library compiled with -ffast-math does that when it is loaded)"
+        )
+
+
 def as_rows(name: str, data: object, *, finite: bool = True) -> Floats:
     """A data set as finite float64, in C order, n x d with d >= 1; the argument itself is never changed.
 
@@ -80,7 +92,10 @@ def as_rows(name: str, data: object, *, finite: bool = True) -> Floats:
         If it holds bool, object, str or complex entries. The message names the type, never a value.
     ValueError
         If it is not two-dimensional with at least one column, or an entry is NaN, infinite or overflows float64.
+    RuntimeError
+        In a process whose floats are not those of IEEE 754 with rounding to nearest, whatever the data.
     """
+    _require_standard_floats()
     if isinstance(data, np.ma.MaskedArray):
         raise TypeError(f"{name} must hold real numbers, got a masked array")
     array = _from_nested(name, data) if isinstance(data, list | tuple) else np.asarray(data)
@@ -173,6 +188,11 @@ class Vectors:
                 return _two_difference(self.plus[0], self.minus[0])
         return np.full_like(self.plus[0], np.nan), np.full_like(self.plus[0], np.nan)
 
+    @property
+    def tails(self) -> Centred | None:
+        """The vectors v of lifted vectors (1, v); None of others."""
+        return None
+
     def read(self, block: slice, buffer: Floats) -> Floats:
         """The vectors of a block, rounded as :meth:`rounded` rounds them, in a buffer that may be written to."""
         rows = buffer[: block.stop - block.start]
@@ -240,6 +260,10 @@ class Sparse:
         result = np.full(self.size, self.usual, dtype=np.int64)
         result[self.index] = self.value
         return result
+
+    def total(self) -> int:
+        """The sum of all the integers."""
+        return self.usual * (self.size - len(self.index)) + int(self.value.sum())
 
     def narrow(self, largest: int) -> NDArray[np.integer[Any]]:
         """All the integers, none above ``largest``, in as few bytes as hold that: most of a result is entry levels."""

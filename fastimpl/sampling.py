@@ -1,41 +1,38 @@
 """Coins and releases: everything random comes from 256 bits, and everything released from coins that are arguments.
 
 A seed and a label make a stream (SHAKE-256); streams of different labels share nothing. With the same seed, the test bits, the
-reference set and the normals of the mean are those of refimpl; the covariance's normals are a Bartlett factor here, which is
-refimpl's only in SHARP.
+reference set and the normals of the mean are those of refimpl, digit for digit; the covariance's normals are a Bartlett factor
+here, which is refimpl's only in SHARP.
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, ndtri
 
-from fastimpl.exact import QuadraticForm, column_units, lower_factor, matrix_form
+from fastimpl.exact import column_units, matrix_form
+from fastimpl.normals import RealNormals, exact_ball, stream
+from fastimpl.release import Normals, Spread, exact_root, gaussian_draw, wishart_draw
 from fastimpl.rows import Floats, Vectors, as_square
 from refimpl.parameters import CovarianceParameters, GaussianParameters, MeanParameters, Real, as_integer, as_rational
 from refimpl.results import CovarianceCoins, GaussianCoins, MeanCoins, TestCoin
 
 __all__ = [
-    "cholesky_factor",
+    "covariance_normals",
     "draw_covariance_coins",
     "draw_gaussian_coins",
     "draw_mean_coins",
     "finite",
     "gaussian_release",
+    "mean_normals",
     "wishart_release",
 ]
 
 Rng = np.random.Generator
-ExactCovariance = Callable[[], tuple[QuadraticForm, Fraction]]
-"""Sigma = G/scale as (form of G, scale), for when float64 will not do."""
 
 
 # Coins ----------------------------------------------------------------------------------------------------------------
@@ -49,19 +46,9 @@ def _seed(rng: Rng | None) -> bytes:
     return rng.bytes(32)
 
 
-def _stream(seed: bytes, label: str, count: int) -> bytes:
-    return hashlib.shake_256(b"bhs23/" + label.encode() + b"/" + seed).digest(count)
-
-
 def _test_coin(seed: bytes, task: str) -> TestCoin:
-    bits = int.from_bytes(_stream(seed, f"{task}/test", 32), "big")
-    return TestCoin(bits, _stream(seed, f"{task}/test-seed", 32))
-
-
-def _uniforms(seed: bytes, label: str, count: int) -> Floats:
-    """Numbers (u + 1/2)/2^53 with 53-bit u, so never 0 or 1."""
-    words = np.frombuffer(_stream(seed, label, 8 * count), dtype=">u8") >> np.uint64(11)
-    return np.asarray((words.astype(np.float64) + 0.5) / 2.0**53)
+    bits = int.from_bytes(stream(seed, f"{task}/test", 32), "big")
+    return TestCoin(bits, stream(seed, f"{task}/test-seed", 32))
 
 
 def _reference(seed: bytes, n: int, size: int) -> tuple[int, ...]:
@@ -70,9 +57,9 @@ def _reference(seed: bytes, n: int, size: int) -> tuple[int, ...]:
     length = 0
     while len(found) < size:
         start, length = length, 2 * length + 2 * size
-        stream = _stream(seed, "mean/reference", 16 * length)
+        digits = stream(seed, "mean/reference", 16 * length)
         for at in range(start, length):
-            index = (int.from_bytes(stream[16 * at : 16 * at + 16], "big") * n) >> 128
+            index = (int.from_bytes(digits[16 * at : 16 * at + 16], "big") * n) >> 128
             if len(found) < size:
                 found.setdefault(index)
     return tuple(sorted(found))
@@ -112,8 +99,12 @@ def draw_mean_coins(parameters: MeanParameters, rng: Rng | None = None) -> MeanC
 def _mean_coins(parameters: MeanParameters, seed: bytes) -> MeanCoins:
     one_stage = parameters.edition.test_law == "table"
     reference = None if one_stage else _reference(seed, parameters.n, parameters.reference_size)
-    normals = np.asarray(ndtri(_uniforms(seed, "mean/normals", parameters.d)), dtype=np.float64)
-    return MeanCoins(_test_coin(seed, "mean"), reference, normals)
+    return MeanCoins(_test_coin(seed, "mean"), reference, mean_normals(parameters, seed).floats[0], seed)
+
+
+def mean_normals(parameters: MeanParameters, seed: bytes) -> RealNormals:
+    """The normals of the coins of a seed, as real numbers."""
+    return RealNormals(seed, "mean/normals", (1, parameters.d))
 
 
 def draw_covariance_coins(parameters: CovarianceParameters, rng: Rng | None = None) -> CovarianceCoins:
@@ -142,21 +133,12 @@ def draw_covariance_coins(parameters: CovarianceParameters, rng: Rng | None = No
 
 
 def _covariance_coins(parameters: CovarianceParameters, seed: bytes) -> CovarianceCoins:
-    """Row by row: normals below the diagonal; on it, the root of a chi-squared number with N - i degrees of freedom.
+    return CovarianceCoins(_test_coin(seed, "covariance"), covariance_normals(parameters, seed).floats, seed)
 
-    Columns from N on are zero: then A is d x N lower trapezoidal, as the law of fewer than d draws wants.
-    """
-    d, samples = parameters.d, parameters.samples
-    factor = np.zeros((d, d))
-    uniforms = _uniforms(seed, "covariance/normals", d * (d + 1) // 2)
-    factor[np.tril_indices(d)] = ndtri(uniforms)
-    diagonal = np.array([i * (i + 3) // 2 for i in range(d)])
-    degrees = samples - np.arange(d, dtype=np.float64)
-    positive = degrees > 0
-    roots = np.sqrt(2 * gammaincinv(np.where(positive, degrees, 1.0) / 2, uniforms[diagonal]))
-    factor[np.arange(d), np.arange(d)] = roots
-    factor[:, ~positive] = 0.0
-    return CovarianceCoins(_test_coin(seed, "covariance"), factor)
+
+def covariance_normals(parameters: CovarianceParameters, seed: bytes) -> RealNormals:
+    """The Bartlett factor of the coins of a seed, as real numbers."""
+    return RealNormals(seed, "covariance/normals", (parameters.d, parameters.d), parameters.samples)
 
 
 def draw_gaussian_coins(parameters: GaussianParameters, rng: Rng | None = None) -> GaussianCoins:
@@ -182,8 +164,8 @@ def draw_gaussian_coins(parameters: GaussianParameters, rng: Rng | None = None) 
     Algorithm 5.2.
     """
     seed = _seed(rng)
-    mean = _mean_coins(parameters.mean, _stream(seed, "gaussian/mean", 32))
-    return GaussianCoins(mean, _covariance_coins(parameters.covariance, _stream(seed, "gaussian/covariance", 32)))
+    mean = _mean_coins(parameters.mean, stream(seed, "gaussian/mean", 32))
+    return GaussianCoins(mean, _covariance_coins(parameters.covariance, stream(seed, "gaussian/covariance", 32)))
 
 
 # Releases -------------------------------------------------------------------------------------------------------------
@@ -197,45 +179,25 @@ def finite(name: str, values: object, shape: tuple[int, ...]) -> Floats:
     return array
 
 
-class Root(NamedTuple):
-    """L = 2^exponent times ``lower``, lower triangular; the exponent keeps it finite where L itself overflows."""
-
-    lower: Floats
-    exponent: int
-
-
-@np.errstate(all="ignore")
-def cholesky_factor(covariance: Floats, exact: ExactCovariance) -> Root:
-    """L, lower triangular, with L L^T the covariance: in float64 if that goes well, else the exact factor, rounded.
-
-    Float64 goes well where the matrix is finite and, with its columns scaled to unit size, no pivot is below 2^-32. The
-    computed factor then belongs to a matrix that is off by at most gamma_{d+1} in each scaled entry (Higham, 2nd ed.,
-    Theorem 10.3).
-    """
-    size = np.diag(covariance)
-    if np.isfinite(covariance).all() and (size > 2.0**-900).all():
-        shift = -(np.frexp(size)[1].astype(np.int64) // 2)
-        try:
-            lower = np.linalg.cholesky(np.ldexp(covariance, shift[:, None] + shift[None, :]))
-        except np.linalg.LinAlgError:
-            lower = np.zeros_like(covariance)
-        if (np.diag(lower) ** 2 > 2.0**-32).all():
-            return Root(np.asarray(np.ldexp(lower, -shift[:, None])), 0)
-    form, scale = exact()
-    lower = lower_factor(form, scale)
-    return Root(lower, 0) if np.isfinite(lower).all() else Root(lower_factor(form, 16 * scale), 2)
-
-
-def _given_covariance(covariance: object, d: int) -> tuple[Floats, ExactCovariance]:
+def _given_spread(mean: Sequence[float], covariance: object, d: int) -> Spread:
     matrix = as_square("covariance", covariance, d)
     form = matrix_form(matrix, column_units(Vectors((np.zeros((1, d)),))))
     if not form.is_positive_semidefinite:
         raise ValueError("covariance must be symmetric and positive semidefinite")
-    return matrix, lambda: (form, Fraction(1))
+    return Spread(lambda _: [exact_ball(value) for value in mean], lambda _: exact_root(form, Fraction(1)))
+
+
+def _given_numbers(name: str, normals: object, shape: tuple[int, int], floats: tuple[int, ...]) -> Normals:
+    """Real numbers of one shape, or floats of another."""
+    if not isinstance(normals, RealNormals):
+        return finite(name, normals, floats)
+    if normals.shape != shape:
+        raise ValueError(f"{name} must be {shape[0]} x {shape[1]}, got {normals.shape[0]} x {normals.shape[1]}")
+    return normals
 
 
 def gaussian_release(mean: object, covariance: object, noise_scale: Real, normals: object) -> NDArray[np.float64]:
-    """The draw mean + c L z of N(mean, c^2 covariance), L the lower Cholesky factor.
+    """The draw mean + c L z of N(mean, c^2 covariance), L the lower Cholesky factor, rounded to the nearest float64.
 
     Parameters
     ----------
@@ -246,7 +208,7 @@ def gaussian_release(mean: object, covariance: object, noise_scale: Real, normal
     noise_scale
         c.
     normals
-        z, d finite numbers.
+        z, d finite numbers, or :class:`RealNormals` of shape (1, d).
 
     Returns
     -------
@@ -266,21 +228,13 @@ def gaussian_release(mean: object, covariance: object, noise_scale: Real, normal
     Algorithm 1.
     """
     d = np.asarray(mean).size
-    centre, z = finite("mean", mean, (d,)), finite("normals", normals, (d,))
-    scale = float(as_rational("noise_scale", noise_scale))
-    return shifted_draw(centre, cholesky_factor(*_given_covariance(covariance, d)), scale, z)
-
-
-@np.errstate(all="ignore")
-def shifted_draw(mean: Floats, root: Root, noise_scale: float, normals: Floats) -> Floats:
-    """Mean + c L z; a sum that may overflow is formed at a quarter of its size."""
-    noise = root.lower @ (noise_scale * normals)
-    draw = mean + np.ldexp(noise, root.exponent)
-    return np.asarray(np.where(np.isfinite(draw), draw, 4 * (mean / 4 + np.ldexp(noise, root.exponent - 2))))
+    centre, z = finite("mean", mean, (d,)), _given_numbers("normals", normals, (1, d), (d,))
+    spread = _given_spread(centre.tolist(), covariance, d)
+    return gaussian_draw(spread, as_rational("noise_scale", noise_scale), z)
 
 
 def wishart_release(covariance: object, samples: int, normals: object) -> NDArray[np.float64]:
-    """(1/N) L A A^T L^T, in law (1/N) sum Z_i Z_i^T for N draws Z_i of N(0, covariance), L the lower Cholesky factor.
+    """(1/N) L A A^T L^T, in law (1/N) sum Z_i Z_i^T for N draws Z_i of N(0, covariance), rounded to float64.
 
     Parameters
     ----------
@@ -289,7 +243,7 @@ def wishart_release(covariance: object, samples: int, normals: object) -> NDArra
     samples
         N >= 1.
     normals
-        A, the d x d Bartlett factor of :func:`draw_covariance_coins`.
+        A, the d x d Bartlett factor of :func:`draw_covariance_coins`, as floats or as :class:`RealNormals`.
 
     Returns
     -------
@@ -309,16 +263,7 @@ def wishart_release(covariance: object, samples: int, normals: object) -> NDArra
     ----------
     Algorithm 5.1.
     """
-    shape = np.shape(np.asarray(normals))
+    shape = normals.shape if isinstance(normals, RealNormals) else np.shape(np.asarray(normals))
     d = shape[0] if shape else 0
-    factor, count = finite("normals", normals, (d, d)), as_integer("samples", samples, 1)
-    return scatter(cholesky_factor(*_given_covariance(covariance, d)), count, factor)
-
-
-@np.errstate(all="ignore")
-def scatter(root: Root, samples: int, factor: Floats) -> Floats:
-    """(L A)(L A)^T/N, symmetric bit for bit; rows are scaled by powers of two, so that only the result can overflow."""
-    shift = np.frexp(np.abs(root.lower).max(axis=1))[1].astype(np.int64)
-    draw = np.ldexp(root.lower, -shift[:, None]) @ (factor / math.sqrt(samples))
-    product = np.ldexp(draw @ draw.T, shift[:, None] + shift[None, :] + 2 * root.exponent)
-    return np.asarray(np.tril(product) + np.tril(product, -1).T)
+    factor, size = _given_numbers("normals", normals, (d, d), (d, d)), as_integer("samples", samples, 1)
+    return wishart_draw(_given_spread([0.0] * d, covariance, d), size, factor)

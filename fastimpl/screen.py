@@ -174,6 +174,12 @@ class Screen:
         self._least += np.bincount(least, minlength=len(self._least))
         self._seen += len(index)
 
+    @property
+    def decider(self) -> str:
+        """Who decides the levels, for an audit: "count" where the numbers of reference rows allowed do, without a distance."""
+        first, last = (int(np.count_nonzero(self._allowed < bar)) for bar in (0, len(self._hi)))
+        return "count" if first == last else "float"
+
     def missing(self) -> Indices:
         """For each level, how many of the rows settled so far are surely not in."""
         return np.asarray(self._seen - np.cumsum(self._least)[:-1])

@@ -11,19 +11,21 @@ import shlex
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from proofs_checks import formats, report
-from proofs_checks.audit import PROFILES, Outcome, TargetRaisedError, audit, examine
+from proofs_checks.apart import find_target, loaded, perform
+from proofs_checks.audit import PROFILES, Outcome, TargetRaisedError, examine, require_questions
 from proofs_checks.blackbox import (
     Budget,
     PrivateRelease,
@@ -41,15 +43,31 @@ from proofs_checks.foreign import new_adapter
 from proofs_checks.lemma import LEMMAS, AuditError, Lemma, Violation
 from proofs_checks.paper import LEDGER, SHARP_LEDGER, markdown_map, promised_checks
 from proofs_checks.state import State
-from proofs_checks.target import Target, load_target
+from proofs_checks.target import Target
 from proofs_checks.vectors import command as vectors_command
+from proofs_checks.workers import Lost, Pool, Watch
 from refimpl.parameters import EDITIONS, REPAIRED, SHARP
 
 REFUTED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 DEFAULT_TARGETS = ["refimpl", "fastimpl"]
+TIME_LIMIT = 60.0
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(vectors_command.app, name="vectors")
+
+
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """The command; Ctrl-C, wherever it is, gives its own status, and never that of a refutation."""
+
+    @wraps(command)
+    def run_it(*arguments: Any, **named: Any) -> None:
+        try:
+            command(*arguments, **named)
+        except KeyboardInterrupt:
+            print("bhs23-audit: interrupted", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+
+    return run_it
 
 
 def _usage(message: str) -> NoReturn:
@@ -57,14 +75,22 @@ def _usage(message: str) -> NoReturn:
     raise typer.Exit(USAGE)
 
 
-def _targets(names: Sequence[str], edition: str, rounding: str | None) -> list[Target]:
+def _targets(names: Sequence[str], edition: str, rounding: str | None, pool: Pool) -> list[Target]:
     if edition.upper() not in EDITIONS:
         _usage(f"--edition must be one of {', '.join(EDITIONS)}, got {edition!r}")
     try:
         allowance = None if rounding is None else Fraction(rounding)
         with redirect_stdout(sys.stderr):  # what a module prints when it is imported is no part of a report
-            return [load_target(name, EDITIONS[edition.upper()], allowance) for name in names]
+            whose, seconds = EDITIONS[edition.upper()], pool.seconds or TIME_LIMIT
+            return [find_target(name, whose, allowance, seconds=seconds, pool=pool) for name in names]
     except (ValueError, ZeroDivisionError) as error:
+        _usage(str(error))
+
+
+def _require_questions(targets: Sequence[Target]) -> None:
+    try:
+        require_questions(targets)
+    except ValueError as error:
         _usage(str(error))
 
 
@@ -113,25 +139,34 @@ def _print_line(outcome: Outcome, console: Console) -> None:
     console.print(f"{outcome.check.item} [{where}]: {report.verdict_text(outcome)} ({tally})", markup=False)
 
 
-def _how(profile: str, seed: int, jobs: int, seconds: float, state: Path | None) -> Run:
-    if profile not in PROFILES:
-        _usage(f"--profile must be one of {', '.join(PROFILES)}, got {profile!r}")
+def _workers(jobs: int, seconds: float) -> Pool:
+    """Workers for everything that a command asks of strangers; none is started before it is needed."""
     if jobs < 1 or not seconds > 0:
         _usage("--jobs must be at least 1, and --time-limit positive")
+    return Pool(perform, jobs, seconds)
+
+
+def _how(profile: str, seed: int, pool: Pool, state: Path | None = None) -> Run:
+    if profile not in PROFILES:
+        _usage(f"--profile must be one of {', '.join(PROFILES)}, got {profile!r}")
     try:
-        return Run(profile, seed, jobs, seconds, None if state is None else State(state, profile, seed))
+        kept = None if state is None else State(state, profile, seed)
+        return Run(profile, seed, pool.jobs, pool.seconds or TIME_LIMIT, kept, pool)
     except ValueError as error:
         _usage(str(error))
 
 
 @app.command()
+@_interruptible
 def run(
     targets: Annotated[
         list[str] | None, typer.Argument(help="package.module[:attribute]; refimpl and fastimpl if none.")
     ] = None,
     profile: Annotated[str, typer.Option(help="quick (about a minute), ci or nightly.")] = "quick",
     seed: Annotated[int, typer.Option(help="Seed of the search; a run is repeatable.")] = 0,
-    edition: Annotated[str, typer.Option(help="Whose constants and rules: repaired or printed.")] = REPAIRED.name,
+    edition: Annotated[
+        str, typer.Option(help="Whose constants and rules: repaired, printed or sharp.")
+    ] = REPAIRED.name,
     check: Annotated[list[str] | None, typer.Option(help="Only this check, by name; may be repeated.")] = None,
     rounding: Annotated[
         str | None, typer.Option(help="Relative rounding allowance of the targets, such as 1e-9.")
@@ -155,16 +190,17 @@ def run(
         typer.Option(help="Keep finished outcomes in this file; a run with the same file goes on from there."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Worker processes.")] = 1,
-    time_limit: Annotated[float, typer.Option(help="Seconds that one call of a target may take.")] = 60.0,
+    time_limit: Annotated[float, typer.Option(help="Seconds that one call of a target may take.")] = TIME_LIMIT,
 ) -> None:
     """Run the checks on the given targets, and PRINTED's known-false statements, which must show as refuted."""
-    how = _how(profile, seed, jobs, time_limit, state)
-    names = targets or DEFAULT_TARGETS
-    audited, checks = _targets(names, edition, rounding), _checks(check or [])
     kinds, known = _failure_rules(fail_on or [], baseline)
     console = Console(stderr=as_json, width=None if sys.stdout.isatty() else 160)
-    began = time.monotonic()
-    outcomes, complete = _collect(questions(audited, checks), how, console)
+    began, checks = time.monotonic(), _checks(check or [])
+    with _workers(jobs, time_limit) as pool:
+        how = _how(profile, seed, pool, state)
+        audited = _targets(targets or DEFAULT_TARGETS, edition, rounding, pool)
+        _require_questions(audited)
+        outcomes, complete = _collect(questions(audited, checks), how, console)
     if how.state is not None:
         said = f"{how.state.found} of {len(outcomes)} outcomes were in it and were not run again"
         console.print(f"state {state}: {said}", markup=False, highlight=False, soft_wrap=True)
@@ -228,58 +264,97 @@ def _show_counterexamples(
 
 
 @app.command()
+@_interruptible
 def paper(
     profile: Annotated[str, typer.Option(help="quick, ci or nightly.")] = "quick",
     seed: Annotated[int, typer.Option(help="Seed of the search; a run is repeatable.")] = 0,
     markdown: Annotated[
         bool, typer.Option(help="Print the map from paper to project, without verdicts, and stop.")
     ] = False,
+    jobs: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    time_limit: Annotated[float, typer.Option(help="Seconds that one call of refimpl may take.")] = 600.0,
 ) -> None:
     """The ledger: every numbered item with its verdict in both editions, and SHARP's statements, computed now on refimpl."""
     if markdown:
         print(markdown_map(), end="")
         return
-    if profile not in PROFILES:
-        _usage(f"--profile must be one of {', '.join(PROFILES)}, got {profile!r}")
     console = Console(width=None if sys.stdout.isatty() else 200)
-    outcomes: list[Outcome] = []
-    for edition in EDITIONS:
-        sharp = edition == SHARP.name
-        checks = [c for c in LEMMAS.values() if c.name in promised_checks() and c.is_about_sharp == sharp]
-        for check in checks:
-            # Equality with refimpl is the business of fastimpl; everything else is shown on the specification itself.
-            name = "fastimpl" if check.name.endswith("_equals_refimpl") else "refimpl"
-            targets = _targets([name], edition, None)
-            outcomes += audit(targets, PROFILES[profile], seed=seed, checks=[check], expect_refutations=False)
+    with _workers(jobs, time_limit) as pool:
+        how = replace(_how(profile, seed, pool), apart=True)
+        outcomes, complete = _collect(list(_promised(pool)), how, console)
+    if not complete:
+        raise typer.Exit(INTERRUPTED)
+    broken = [outcome for outcome in outcomes if outcome.verdict == "broken"]
+    if broken:
+        raise AuditError(broken[0].note)
     sound = report.print_ledger(LEDGER, outcomes, console)
     sound = report.print_ledger(SHARP_LEDGER, outcomes, console, "SHARP, statement by statement") and sound
     raise typer.Exit(0 if sound else REFUTED)
 
 
+def _promised(pool: Pool) -> Iterator[Question]:
+    """Every check of the ledgers in every edition that it is about."""
+    for edition in EDITIONS:
+        sharp = edition == SHARP.name
+        for check in (c for c in LEMMAS.values() if c.name in promised_checks() and c.is_about_sharp == sharp):
+            # Equality with refimpl is the business of fastimpl; everything else is shown on the specification itself.
+            name = "fastimpl" if check.name.endswith("_equals_refimpl") else "refimpl"
+            yield from questions(_targets([name], edition, None, pool), [check], expect_refutations=False)
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """The task of running a saved case again."""
+
+    content: dict[str, Any]
+    target: str
+    seconds: float
+
+    def __call__(self, watch: Watch) -> tuple[bool, str]:
+        """Whether it still refutes, in words."""
+        check, case = report.load_case(self.content)
+        edition, rounding = EDITIONS[self.content["edition"]], Fraction(self.content["rounding"])
+        audited = Target(self.target, loaded(self.target, self.seconds, watch), edition, rounding)
+        try:
+            found = examine(check, audited, case)
+        except Violation as violation:
+            return True, f"refuted. {violation.claim}"
+        except TargetRaisedError as error:
+            return True, f"the target raised {error}"
+        return False, f"held in {found.claims} claims"
+
+
 @app.command()
+@_interruptible
 def replay(
     file: Annotated[Path, typer.Argument(help="A counterexample that a run has saved.")],
     target: Annotated[str | None, typer.Option(help="Another target than the one that was refuted.")] = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds that one call of the target may take.")] = TIME_LIMIT,
 ) -> None:
     """Run one saved counterexample again: status 1 if it still refutes, 0 if it does not any more."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        check, case = report.load_case(content)
-        audited = load_target(target or content["target"], EDITIONS[content["edition"]], Fraction(content["rounding"]))
+        check, _ = report.load_case(content)
+        name, edition = target or content["target"], EDITIONS[content["edition"]].name
+        with _workers(1, time_limit) as pool:
+            _targets([name], edition, content["rounding"], pool)
+            ((_, found),) = pool.run([_Replay(content, name, time_limit)])
     except (OSError, ValueError, KeyError, TypeError) as error:
         _usage(f"{file}: {error}")
-    try:
-        found = examine(check, audited, case)
-    except Violation as violation:
-        print(f"{check.item} on {audited.name}, {audited.edition.name}: refuted. {violation.claim}")
-        raise typer.Exit(REFUTED) from None
-    except TargetRaisedError as error:
-        print(f"{check.item} on {audited.name}, {audited.edition.name}: the target raised {error}")
-        raise typer.Exit(REFUTED) from None
-    print(f"{check.item} on {audited.name}, {audited.edition.name}: held in {found.claims} claims")
+    refutes, words = (True, _loss(found)) if isinstance(found, Lost) else found
+    print(f"{check.item} on {name}, {edition}: {words}")
+    raise typer.Exit(REFUTED if refutes else 0)
+
+
+def _loss(lost: Lost) -> str:
+    """What became of a target in a worker; an error of our own is one here, too."""
+    if lost.why == "failed":
+        raise AuditError(lost.detail)
+    return f"the target {'hangs' if lost.why == 'hung' else 'ended its process'}: {lost.detail}"
 
 
 @app.command()
+@_interruptible
 def blackbox(
     target: Annotated[str, typer.Argument(help="package.module[:attribute] or exec:COMMAND with a private_mean.")],
     epsilon: Annotated[str, typer.Option(help="The claim.")] = "1",
@@ -293,13 +368,14 @@ def blackbox(
     runs: Annotated[int, typer.Option(help="Test runs on each side.")] = 2000,
     level: Annotated[float, typer.Option(help="Chance that a target which keeps its claim is refuted.")] = 1e-3,
     jobs: Annotated[int, typer.Option(help="Worker processes.")] = 1,
-    time_limit: Annotated[float, typer.Option(help="Seconds that one run of the target may take.")] = 60.0,
+    time_limit: Annotated[float, typer.Option(help="Seconds that one run of the target may take.")] = TIME_LIMIT,
     seed: Annotated[int, typer.Option(help="Of every seed that the target is given.")] = 0,
     generic: Annotated[bool, typer.Option(help="Also probe pairs that are not of the paper's analysis.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Audit a target that only releases: a lower bound on its epsilon, from runs on adjacent data."""
-    (loaded,) = _targets([target], edition, None)
+    with _workers(1, time_limit) as pool:
+        (described,) = _targets([target], edition, None, pool)
     # Worker processes load the target by its name. A program cannot be sent to them, and has a time limit of its own.
     by_name = not target.startswith("exec:")
     try:
@@ -309,12 +385,12 @@ def blackbox(
         settings = replace(settings, seconds=time_limit) if by_name else replace(settings, jobs=1)
     except (ValueError, ZeroDivisionError) as error:
         _usage(str(error))
-    if not loaded.provides([function]):
+    if not described.provides([function]):
         _usage(f"{target} has no {function}")
-    implementation = target if by_name else loaded.implementation
-    release = PrivateRelease(implementation, budget.epsilon, budget.delta, outlier, loaded.edition, function)
+    implementation = target if by_name else described.implementation
+    release = PrivateRelease(implementation, budget.epsilon, budget.delta, outlier, described.edition, function)
     try:
-        pair, used = steered_pairs(release, budget, outlier, rows, settings, edition=loaded.edition, seed=seed)
+        pair, used = steered_pairs(release, budget, outlier, rows, settings, edition=described.edition, seed=seed)
     except TargetHungError as error:
         print(
             json.dumps({"target": target, "verdict": "raised", "note": str(error)}) if as_json else f"{target}: {error}"
@@ -323,7 +399,7 @@ def blackbox(
     pairs = [pair, *generic_pairs(len(pair.x), 1)] if generic else [pair]
     outcome = audit_release(release, pairs, budget, settings, name=target, seed=seed)
     outcome.search_runs_used += used
-    both = function == "private_mean" and loaded.provides(["private_covariance"])
+    both = function == "private_mean" and described.provides(["private_covariance"])
     covariance = replace(release, function="private_covariance") if both else None
     x = quiet_rows(len(pair.x))
     habits = habits_within(time_limit, release, x, covariance) if by_name else habits_of(release, x, covariance)

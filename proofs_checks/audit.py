@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import hypothesis
 from hypothesis import HealthCheck, Phase
+from hypothesis import strategies as st
 
 # Importing the rooms registers their checks.
 from proofs_checks import (  # noqa: F401 - registers the checks
@@ -42,7 +45,9 @@ __all__ = [
     "audit",
     "examine",
     "expected_refutations",
+    "most_searched",
     "pinned_cases_for",
+    "require_questions",
     "run_check",
     "targets_for",
 ]
@@ -72,6 +77,19 @@ PROFILES = {
 }
 
 
+LONGEST_SEARCH = 200
+"""Cases of one search: a longer one is made of several, which start from seeds of their own."""
+
+SEED_STRIDE = 1_000_003
+"""Between the seeds of searches, so that those of a run from another small seed are other searches."""
+
+ATTEMPTS = 5
+"""A search ends after this many times its number of cases, whether these attempts led to a case or not.
+
+Hypothesis would go on: a climb that proposed what the strategy cannot make has taken half an hour after 1,300 of 4,000 cases.
+"""
+
+
 @dataclass
 class Tally:
     """What happened so far in a run of one check."""
@@ -82,6 +100,18 @@ class Tally:
     tightest: float = -math.inf
     tightest_claim: Claim | str | None = None
     tightest_case: Any = None
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def shows(self) -> str:
+        """The tightest ratio; where there is none, what the claims are about instead; "" where none was decided."""
+        if math.isfinite(self.tightest):
+            return f"{self.tightest:.4f}"
+        return "0.0000" if "ratio" in self.kinds else ", ".join(self.kinds)
+
+    def add_kinds(self, kinds: Iterable[str]) -> None:
+        """Kinds of claims that were decided."""
+        self.kinds = tuple(sorted({*self.kinds, *kinds}))
 
 
 @dataclass
@@ -139,6 +169,7 @@ class Examined:
     claims: int
     telling: bool
     tightest: Claim | None
+    kinds: frozenset[str] = frozenset()
 
 
 def examine(check: Lemma, target: Target, case: Any) -> Examined:
@@ -153,7 +184,7 @@ def examine(check: Lemma, target: Target, case: Any) -> Examined:
     AuditError
         If the case does not meet the hypotheses, or the check does not say whether the case tells anything.
     """
-    claims, telling, tightest = 0, None, None
+    claims, telling, tightest, kinds = 0, None, None, set[str]()
     for item in _items(check, target, case):
         if isinstance(item, Telling):
             telling = item.condition
@@ -161,11 +192,12 @@ def examine(check: Lemma, target: Target, case: Any) -> Examined:
         if not item.is_true(target.rounding):
             raise Violation(check, case, item)
         claims += 1
+        kinds.add(item.kind)
         if (item.tightness or 0) > (tightest.tightness or 0 if tightest else 0):
             tightest = item
     if telling is None:
         raise AuditError(f"{check.name} does not say whether a case tells anything")
-    return Examined(claims, telling, tightest)
+    return Examined(claims, telling, tightest, frozenset(kinds))
 
 
 def _items(check: Lemma, target: Target, case: Any) -> Iterator[Claim | Telling]:
@@ -199,6 +231,7 @@ def _count(check: Lemma, target: Target, case: Any, tally: Tally, looking: Looki
     tally.cases += 1
     tally.telling += found.telling
     tally.claims += found.claims
+    tally.add_kinds(found.kinds)
     ratio = (found.tightest.tightness if found.tightest else None) or 0.0
     if found.tightest and ratio > tally.tightest:
         tally.tightest, tally.tightest_claim, tally.tightest_case = ratio, found.tightest, case
@@ -206,8 +239,36 @@ def _count(check: Lemma, target: Target, case: Any, tally: Tally, looking: Looki
 
 
 def _search(check: Lemma, target: Target, cases: int, seed: int, tally: Tally, looking: Looking = _look_away) -> None:
-    """Draw cases from the strategy, climbing on telling and tight ones; shrink what refutes. Deterministic for a seed."""
+    """Search ``cases`` cases, in searches of at most :data:`LONGEST_SEARCH`. Deterministic for a seed.
+
+    Many short searches climb from many starts, and what one of them wastes is bounded. What is drawn again, as in a strategy
+    of a few cases, is not counted again.
+    """
+    seen: dict[Any, float] = {}
+    for start in range(0, cases, LONGEST_SEARCH):
+        known = len(seen)
+        with suppress(_OutOfAttempts):
+            _one_search(
+                check, target, min(LONGEST_SEARCH, cases - start), seed + SEED_STRIDE * start, tally, looking, seen
+            )
+        if len(seen) == known:  # there are no more
+            return
+
+
+class _OutOfAttempts(KeyboardInterrupt):
+    """A search has drawn as often as it may. An interrupt, which is what Hypothesis lets end a search at any point."""
+
+
+def _one_search(
+    check: Lemma, target: Target, cases: int, seed: int, tally: Tally, looking: Looking, seen: dict[Any, float]
+) -> None:
+    """Draw cases from the strategy, climbing on telling and tight ones; shrink what refutes."""
     assert check.cases is not None, "a check that is searched has a strategy"
+    earlier, attempts, refuted = set(seen), itertools.count(1), False
+
+    def attempt() -> None:
+        if next(attempts) > ATTEMPTS * cases and not refuted:  # shrinking has limits of its own
+            raise _OutOfAttempts
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -219,9 +280,17 @@ def _search(check: Lemma, target: Target, cases: int, seed: int, tally: Tally, l
         report_multiple_bugs=False,
         print_blob=False,
     )
-    @hypothesis.given(case=check.cases())
-    def probe(case: Any) -> None:
-        hypothesis.target(_count(check, target, case, tally, looking), label="telling and tightness")
+    @hypothesis.given(drawn=st.tuples(st.builds(attempt), check.cases()))
+    def probe(drawn: tuple[None, Any]) -> None:
+        nonlocal refuted
+        case = drawn[1]
+        if case not in earlier:
+            try:
+                seen[case] = _count(check, target, case, tally, looking)
+            except BaseException:
+                refuted = True
+                raise
+        hypothesis.target(seen[case], label="telling and tightness")
 
     probe()
 
@@ -274,12 +343,27 @@ def _outcome(check: Lemma, target: Target, profile: Profile, seed: int, looking:
     except Violation as violation:
         outcome.tally.cases, outcome.tally.telling = outcome.tally.cases + 1, outcome.tally.telling + 1
         outcome.verdict, outcome.case, outcome.claim = "refuted", violation.case, violation.claim
+        _count_violation(outcome.tally, violation)
         return outcome
     except TargetRaisedError as error:
         outcome.verdict, outcome.case, outcome.note = "raised", error.case, str(error)
         return outcome
     _demand_tells(check, target, outcome.tally, pinned_cases, pinned_telling)
     return outcome
+
+
+def _count_violation(tally: Tally, violation: Violation) -> None:
+    """A false inequality is the tightest one seen: its ratio is above 1."""
+    tally.add_kinds([violation.claim.kind])
+    with suppress(OverflowError):  # a ratio that no float holds
+        ratio = violation.claim.tightness
+        if ratio is not None and tally.tightest < ratio < math.inf:
+            tally.tightest, tally.tightest_claim, tally.tightest_case = ratio, violation.claim, violation.case
+
+
+def most_searched(check: Lemma, profile: Profile) -> int:
+    """How many cases of its strategy a check looks at, at most. What has a domain goes through that, and searches none."""
+    return max(profile.least, profile.cases // check.cost) if check.domain is None else 0
 
 
 def _examine_all(
@@ -290,7 +374,7 @@ def _examine_all(
         _count(check, target, case, tally, looking)
     pinned_cases, pinned_telling = tally.cases, tally.telling
     if check.domain is None:
-        _search(check, target, max(profile.least, profile.cases // check.cost), seed, tally, looking)
+        _search(check, target, most_searched(check, profile), seed, tally, looking)
     else:
         for case in check.domain(profile.name):
             _count(check, target, case, tally, looking)
@@ -347,6 +431,22 @@ def targets_for(check: Lemma, targets: Sequence[Target], *, expect_refutations: 
         chosen = [replace(target, edition=SHARP) for target in chosen]
     refuted = expect_refutations and "printed" in check.refuted_by
     return [*chosen, *(expected_refutations(chosen) if refuted else ())]
+
+
+def require_questions(targets: Sequence[Target]) -> None:
+    """Nothing would be asked of a target that has none of the functions, and nothing found: its name is wrong, most likely.
+
+    Raises
+    ------
+    ValueError
+        Naming the first such target.
+    """
+    for target in targets:
+        if not any(check.needs and target.provides(check.needs) for check in LEMMAS.values()):
+            raise ValueError(
+                f"{target.name} has none of the functions that the statements are about: see "
+                "proofs_checks.target.Implementation (one that only releases is for bhs23-audit blackbox)"
+            )
 
 
 def expected_refutations(targets: Sequence[Target]) -> list[Target]:

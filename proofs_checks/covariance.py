@@ -19,7 +19,7 @@ from proofs_checks.exact import (
 from proofs_checks.lemma import Claim, Telling, at_most, equal, holds, lemma, tells
 from proofs_checks.target import Target, counts_of, levels_of
 from refimpl.definitions import is_good_subset
-from refimpl.linalg import inverse_or_none, mahalanobis_squared, to_fraction
+from refimpl.linalg import inverse_or_none, mahalanobis_squared, second_moment, to_fraction
 from refimpl.parameters import covariance_step, ordered_stability_gamma
 
 NEEDS = ("stable_second_moment",)
@@ -94,6 +94,16 @@ def covariance_score_sensitivity(target: Target, pair: Pair) -> Iterator[Claim |
         yield equal("SCORE_1 against its definition on the target's own sets", s.score, min(pair.k, *missing))
 
 
+def _largest_norm(rows: fmpq_mat, subset: frozenset[int]) -> Fraction | None:
+    """The largest squared norm of a row of a subset in its second moment over m; None where that is singular."""
+    m = rows.nrows()
+    inverse = inverse_or_none(second_moment(rows, [Fraction(i in subset, m) for i in range(m)]))
+    if inverse is None or not subset:
+        return None
+    norms = mahalanobis_squared(rows, inverse)
+    return max(to_fraction(norms[i]) for i in subset)
+
+
 @lemma(
     "Lemma 27",
     "each S_ell is lambda_ell-good, and no row that was left out could be kept",
@@ -123,6 +133,8 @@ def good_subsets_are_good(target: Target, pair: Pair) -> Iterator[Claim | Tellin
         lam = target.edition.outlier_threshold(pair.lambda_0, pair.k, pair.n, ell)
         subset = one.sets[ell]
         yield holds(f"S_{ell} is good or empty", not subset or is_good_subset(rows, subset, lam))
+        if (norm := _largest_norm(rows, subset)) is not None:
+            yield at_most(f"largest squared norm of a row of S_{ell} against lambda_{ell}", norm, lam)
         left_out = sorted(set(range(pair.n)) - subset)
         together = not left_out or not is_good_subset(rows, range(pair.n), lam)
         yield holds(f"[m] is not good where S_{ell} is smaller", together)

@@ -2,8 +2,8 @@
 
 The auditor writes a request and waits for one line; standard error is the adapter's own (its end is shown if it crashes)::
 
-    {"op": "hello", "protocol": 1}
-    {"ok": true, "protocol": 1, "name": "mine", "version": "1.0", "functions": ["stable_mean"], "rounding": "1/1099511627776"}
+    {"op": "hello", "protocol": 2}
+    {"ok": true, "protocol": 2, "name": "mine", "version": "1.0", "functions": ["stable_mean"], "rounding": "1/1099511627776"}
     {"op": "run", "id": 1, "function": "largest_good_subset", "arguments": {"y": [["0x1.8p+1"]], "lam": "3/2"}}
     {"id": 1, "ok": true, "result": [0]}
     {"id": 2, "ok": false, "error": "why not"}
@@ -15,18 +15,27 @@ The auditor writes a request and waits for one line; standard error is the adapt
 Numbers. Data are lists of rows of C99 hexadecimal floats ("0x1.8p+1"); exact numbers are strings "p/q" or "p". An answer may
 use either, or JSON numbers. Row indices are 0-based. Arguments are named as in :class:`proofs_checks.target.Implementation`:
 
-- ``y``, ``x``: rows. ``lambda_0``, ``lam``, ``epsilon``, ``delta``, ``growth``: "p/q". ``k``, ``tau``, ``score``, ``window``:
-  integers. ``reference``: list of indices, null in SHARP. ``edition``: "REPAIRED", "PRINTED" or "SHARP".
+- ``y``, ``x``, ``x_prime``: rows. ``lambda_0``, ``lam``, ``epsilon``, ``delta``, ``growth``, ``noise_scale``: "p/q". ``k``,
+  ``tau``, ``score``, ``window``, ``n``, ``d``, ``samples``: integers. ``reference``, ``subset``: list of indices; ``reference``
+  is null in SHARP. ``weights``, ``mean``: list of "p/q". ``edition``: "REPAIRED", "PRINTED" or "SHARP".
 - ``covariance``: ``{"matrix": rows}``, or ``{"result": R}`` with R what this very adapter answered to ``stable_covariance``.
-- ``parameters`` (``private_mean_given``): n, d, k, reference_size as integers, epsilon, delta, lambda_0, test_epsilon,
-  test_delta, noise_scale as "p/q", edition; in SHARP window and pass_probabilities too. ``coins``: test (U's first 256 bits,
-  a hexadecimal integer), seed (hexadecimal), reference, normals.
+- ``parameters`` (``private_*_given``): n, d, k, and reference_size or samples as integers, epsilon, delta, lambda_0,
+  test_epsilon, test_delta, and noise_scale as "p/q", edition; in SHARP window and pass_probabilities too. Of
+  ``private_gaussian_given``: mean and covariance, such records both. ``coins``: test (U's first 256 bits, a hexadecimal
+  integer), seed (hexadecimal, of the bits beyond); of the mean reference and normals; of the covariance factor, the lower
+  triangular A with A A^T the sum of squares of the draws, or normals, the draws themselves. Both are to be taken exactly as
+  they stand. Of ``private_gaussian_given``: mean and covariance.
 - ``private_mean`` and its like: x, epsilon, delta, lambda_0, edition, and ``seed``: 64 hexadecimal digits, or null (unseeded).
 
 Results: a set of rows is a list of indices. ``stable_*``: an object with ``score``, ``weights``, ``covariance`` or ``mean``,
 and ``entry_level`` (list) or ``sets`` (a list of indices for each level); ``stable_moments`` has both numbers, null where the
-score is k. Laws: a number. ``private_mean``: ``{"mean": [..]}``,
-or null for FAIL; ``private_covariance`` and ``private_gaussian`` likewise.
+score is k. Laws: a number. ``private_mean`` and ``private_mean_given``: ``{"mean": [..]}``, or null for FAIL; the functions of
+covariance and of both likewise. ``is_*``: true or false. ``gaussian_release``: a list of numbers; ``wishart_release``: rows.
+``mean_parameters`` and ``covariance_parameters``: an object with ``k``, ``least_n``, ``passes_gates`` (true or false), and
+``reference_size`` and ``noise_scale``, or ``samples``.
+
+Version 1 of the protocol lacks ``private_covariance_given``, ``private_gaussian_given``, the parameters, the releases and
+``is_*``; a program may still answer ``"protocol": 1``.
 """
 
 from __future__ import annotations
@@ -64,7 +73,9 @@ __all__ = [
     "new_adapter",
 ]
 
-PROTOCOL = 1
+PROTOCOL = 2
+SPOKEN = {1, PROTOCOL}
+"""Version 1 is the same with fewer functions."""
 LONGEST_LINE = 1 << 28
 MOST_HANGS = 3
 
@@ -77,7 +88,19 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "stable_moments": ("x", "lambda_0", "k", "window"),
     "ptr_pass_probability": ("score", "epsilon", "delta"),
     "ptr_pass_probability_at_growth": ("score", "growth", "delta"),
+    "mean_parameters": ("n", "d"),
+    "covariance_parameters": ("n", "d"),
+    "gaussian_release": ("mean", "covariance", "noise_scale", "normals"),
+    "wishart_release": ("covariance", "samples", "normals"),
     "private_mean_given": ("x", "parameters", "coins"),
+    "private_covariance_given": ("x", "parameters", "coins"),
+    "private_gaussian_given": ("x", "parameters", "coins"),
+    "is_good_subset": ("y", "subset", "lam"),
+    "is_good_weighting": ("y", "weights", "lam"),
+    "is_weighted_core": ("x", "weights", "tau", "lam", "covariance", "reference"),
+    "is_degree_representative": ("x", "covariance", "lambda_0", "k", "reference"),
+    "is_well_concentrated": ("x", "lambda_0"),
+    "is_adjacent": ("x", "x_prime"),
     "private_mean": ("x",),
     "private_covariance": ("x",),
     "private_gaussian": ("x",),
@@ -134,21 +157,27 @@ def _encode_covariance(value: Any) -> Any:
 
 
 def _encode_parameters(p: Any) -> dict[str, Any]:
-    whole = {name: int(getattr(p, name)) for name in ("n", "d", "k", "reference_size")}
+    if hasattr(p, "covariance"):
+        return {"mean": _encode_parameters(p.mean), "covariance": _encode_parameters(p.covariance)}
+    own = ("reference_size",) if hasattr(p, "reference_size") else ("samples",)
+    whole = {name: int(getattr(p, name)) for name in ("n", "d", "k", *own)}
     exact = ("epsilon", "delta", "lambda_0", "test_epsilon", "test_delta", "noise_scale")
-    found = {**whole, **{name: str(getattr(p, name)) for name in exact}, "edition": p.edition.name}
+    found: dict[str, Any] = {name: str(getattr(p, name)) for name in exact if hasattr(p, name)}
+    found = {**whole, **found, "edition": p.edition.name}
     if p.window is not None:
         found |= {"window": int(p.window), "pass_probabilities": [str(v) for v in p.pass_probabilities]}
     return found
 
 
 def _encode_coins(coins: Any) -> dict[str, Any]:
-    return {
-        "test": hex(coins.test.bits),
-        "seed": coins.test.seed.hex(),
-        "reference": encode(coins.reference),
-        "normals": encode(np.asarray(coins.normals, dtype=np.float64)),
-    }
+    if hasattr(coins, "covariance"):
+        return {"mean": _encode_coins(coins.mean), "covariance": _encode_coins(coins.covariance)}
+    normals = np.asarray(coins.normals, dtype=np.float64)
+    test: dict[str, Any] = {"test": hex(coins.test.bits), "seed": coins.test.seed.hex()}
+    if hasattr(coins, "reference"):
+        return {**test, "reference": encode(coins.reference), "normals": encode(normals)}
+    rows, columns = normals.shape
+    return {**test, "factor" if rows == columns else "normals": encode(normals)}
 
 
 def _encode_rows(x: Any) -> Any:
@@ -160,12 +189,11 @@ def _encode_rational(value: Any) -> str:
 
 
 ENCODERS: dict[str, Callable[[Any], Any]] = {
-    "x": _encode_rows,
-    "y": _encode_rows,
+    **dict.fromkeys(("x", "x_prime", "y"), _encode_rows),
     "covariance": _encode_covariance,
     "parameters": _encode_parameters,
     "coins": _encode_coins,
-    **dict.fromkeys(("lambda_0", "lam", "epsilon", "delta", "growth"), _encode_rational),
+    **dict.fromkeys(("lambda_0", "lam", "epsilon", "delta", "growth", "noise_scale"), _encode_rational),
 }
 
 
@@ -255,9 +283,12 @@ def _floats(values: Any) -> Any:
     )
 
 
-def _release(answer: Any) -> SimpleNamespace:
+def _release(function: str, answer: Any) -> SimpleNamespace:
     """Mean, covariance or both, as far as the answer has them; a null answer is FAIL."""
-    fields = {"mean": None} if answer is None else _object(answer)
+    fails = dict.fromkeys(("covariance",) if "covariance" in function else ("mean",))
+    if "gaussian" in function:
+        fails["covariance"] = None
+    fields = fails if answer is None else _object(answer)
     found = {}
     for name, read in (("mean", _numbers), ("covariance", _matrix)):
         if name in fields:
@@ -268,13 +299,33 @@ def _release(answer: Any) -> SimpleNamespace:
 
 
 def _decode(function: str, answer: Any) -> Any:
-    if function.startswith("largest"):
-        return _indices(function, answer)
-    if function.startswith("stable"):
-        return _stage_result(answer)
-    if function.startswith("ptr"):
-        return _number(answer)
-    return _release(answer)
+    readers: dict[str, Callable[[str, Any], Any]] = {
+        "largest": _indices,
+        "stable": lambda _, answer: _stage_result(answer),
+        "ptr": lambda _, answer: _number(answer),
+        "is": _truth,
+        "mean": lambda _, answer: _parameters(answer),
+        "covariance": lambda _, answer: _parameters(answer),
+        "gaussian": _numbers,
+        "wishart": lambda what, answer: _floats(_matrix(what, answer)),
+        "private": _release,
+    }
+    return readers[function.partition("_")[0]](function, answer)
+
+
+def _truth(what: str, answer: Any) -> bool:
+    if not isinstance(answer, bool):
+        raise ForeignGarbageError(f"{what}: true or false was expected, got {json.dumps(answer)[:60]}")
+    return answer
+
+
+def _parameters(answer: Any) -> SimpleNamespace:
+    fields = _object(answer)
+    found: dict[str, Any] = {name: _whole(fields.get(name)) for name in ("k", "least_n")}
+    found |= {name: _whole(fields[name]) for name in ("reference_size", "samples") if name in fields}
+    if "noise_scale" in fields:
+        found["noise_scale"] = Fraction(_number(fields["noise_scale"]))
+    return SimpleNamespace(**found, passes_gates=_truth("passes_gates", fields.get("passes_gates")))
 
 
 # The program ----------------------------------------------------------------------------------------------------------
@@ -380,7 +431,7 @@ class ForeignTarget:
         program = _Program(self._command)
         self._programs.append(program)
         answer = self._read(program.ask({"op": "hello", "protocol": PROTOCOL}, self._seconds))
-        if answer.get("protocol") != PROTOCOL:
+        if answer.get("protocol") not in SPOKEN:
             self._end()
             raise ForeignGarbageError(f"protocol {PROTOCOL} was asked for, got {answer.get('protocol')!r}")
         return answer
@@ -430,7 +481,10 @@ class ForeignTarget:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """A function of the program; AttributeError for what it does not provide."""
-        if name.startswith("_") or name not in self.__dict__.get("functions", ()):
+        functions = self.__dict__.get("functions", ())
+        if name == "passes_gates" and any(function.endswith("_parameters") for function in functions):
+            return lambda parameters: parameters.passes_gates
+        if name.startswith("_") or name not in functions:
             raise AttributeError(name)
 
         def call(*positional: Any, **named: Any) -> Any:
@@ -553,7 +607,7 @@ def largest_good_subset(y, lam):
 FUNCTIONS = {{"largest_good_subset": largest_good_subset}}
 HELLO = {{
     "ok": True,
-    "protocol": 1,
+    "protocol": 2,
     "name": "{name}",
     "version": "0",
     "functions": sorted(FUNCTIONS),

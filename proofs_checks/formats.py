@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 import re
@@ -20,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from proofs_checks.apart import Apart, place_of
 from proofs_checks.audit import Outcome
 from proofs_checks.lemma import Lemma
 from proofs_checks.target import Target
@@ -53,7 +53,7 @@ FAIL_ON = ("refuted", "raised", "not-provided")
 
 LEGEND = (
     "held: not refuted by the cases examined, no more. telling/cases: cases that could have refuted, of all examined. "
-    "tightest: largest left/right of an inequality seen, 1 is attained."
+    "tightest: largest left/right of an inequality seen, 1 is attained; or what was decided: sets, equalities, signs, yes/no."
 )
 
 Record = Mapping[str, Any]
@@ -124,6 +124,7 @@ def _entry(o: Outcome) -> dict[str, Any]:
         "telling": o.tally.telling,
         "claims": o.tally.claims,
         "tightest": o.tally.tightest if math.isfinite(o.tally.tightest) else None,
+        "shows": o.tally.shows,
         "tightest_claim": str(o.tally.tightest_claim) if o.tally.tightest_claim else None,
         "tightest_case": o.tally.tightest_case.paste() if o.tally.tightest_case is not None else None,
         "verdict": o.verdict,
@@ -159,6 +160,8 @@ def _source(check: Lemma, target: Target) -> dict[str, Any] | None:
         return _place(check.body)
     if program := _program(target.name):
         return {"file": _relative(program), "line": 1}
+    if isinstance(target.implementation, Apart):
+        return _relative_place(target.implementation.place(check.needs))
     functions = (getattr(target.implementation, name, None) for name in check.needs)
     found = (_place(thing) for thing in (*functions, target.implementation, type(target.implementation)))
     return next(filter(None, found), None)
@@ -176,13 +179,11 @@ def _program(name: str) -> Path | None:
 
 
 def _place(thing: Any) -> dict[str, Any] | None:
-    try:
-        thing = inspect.unwrap(thing)
-        file = Path(inspect.getsourcefile(thing) or "")
-        line = 1 if inspect.ismodule(thing) else inspect.getsourcelines(thing)[1]
-    except (TypeError, OSError, ValueError):  # built in, made at run time, or not there at all
-        return None
-    return {"file": _relative(file), "line": max(line, 1)} if file.name else None
+    return _relative_place(place_of(thing))
+
+
+def _relative_place(place: tuple[str, int] | None) -> dict[str, Any] | None:
+    return None if place is None else {"file": _relative(Path(place[0])), "line": place[1]}
 
 
 def _relative(file: Path) -> str:
@@ -477,9 +478,8 @@ def _markdown_finding(entry: Entry) -> list[str]:
 
 def _markdown_row(entry: Entry) -> str:
     tally = f"{entry['telling']}/{entry['cases']}" if entry["cases"] else ""
-    tightest = "" if entry["tightest"] is None else f"{entry['tightest']:.4f}"
     texts = [entry[name] for name in ("statement", "says", "target", "edition", "evidence")]
-    cells = [*texts, tally, tightest, verdict_words(entry)]
+    cells = [*texts, tally, entry["shows"], verdict_words(entry)]
     return f"| {' | '.join(map(_cell, cells))} |"
 
 

@@ -39,6 +39,7 @@ __all__ = [
 
 Evidence = Literal["proved", "exhaustive", "sampled", "statistical", "cited", "asymptotic"]
 Number = int | float | Fraction | ExpFraction
+Kind = Literal["ratio", "equality", "sets", "sign", "yes/no"]
 
 
 class AuditError(Exception):
@@ -100,6 +101,8 @@ class Claim:
         Whether the target's stated rounding allowance applies (relative to the larger side, or to ``scale``).
     scale
         What the allowance is relative to, where that is neither side.
+    is_predicate
+        Whether it says that something is so, with no numbers: 1 for true.
     """
 
     what: str
@@ -108,6 +111,7 @@ class Claim:
     relation: Literal["<=", "=="]
     rounded: bool = False
     scale: Number = 0
+    is_predicate: bool = False
 
     def is_true(self, allowance: Fraction) -> bool:
         """Whether the claim holds, with ``allowance`` where it is marked as rounded."""
@@ -123,6 +127,18 @@ class Claim:
         if self.relation == "==" or not self.right > 0:
             return None
         return float(self.left) / float(self.right)
+
+    @property
+    def kind(self) -> Kind:
+        """What there is to see in it: a ratio, an equality, a sign, a set (what should not be in it), or yes or no.
+
+        An inequality without a positive right side has no ratio: it is about a sign, or counts what should not be.
+        """
+        if self.relation == "==":
+            return "yes/no" if self.is_predicate else "equality"
+        if self.right > 0:
+            return "ratio"
+        return "sets" if isinstance(self.left, int) and self.right == 0 else "sign"
 
     def __str__(self) -> str:
         return f"{self.what}: {_show(self.left)} {self.relation} {_show(self.right)}"
@@ -152,7 +168,7 @@ def equal(what: str, left: Number, right: Number, *, rounded: bool = False, scal
 
 def holds(what: str, condition: bool) -> Claim:
     """The claim that a predicate is true."""
-    return Claim(what, int(condition), 1, "==")
+    return Claim(what, int(condition), 1, "==", is_predicate=True)
 
 
 @dataclass(frozen=True)

@@ -276,7 +276,7 @@ def _statement(group: Sequence[Entry]) -> Markup:
 
 def _statement_row(entry: Entry) -> Markup:
     tally = f"{entry['telling']}/{entry['cases']}" if entry["cases"] else ""
-    tightest = "" if entry["tightest"] is None else f"{entry['tightest']:.4g}"
+    tightest = entry["shows"] if entry["tightest"] is None else f"{entry['tightest']:.4g}"
     numbers = (tally, str(entry["claims"] or ""), tightest)
     name = f"{entry['target']}, {entry['edition']}"
     return tag("tr", tag("td", name), tag("td", _badge(entry)), *(tag("td", n, class_="number") for n in numbers))

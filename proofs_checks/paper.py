@@ -367,11 +367,12 @@ LEDGER: tuple[Row, ...] = (
             "step_of_theorem_43",
             "number_of_draws",
             "noise_of_the_covariance_scales",
+            "noise_of_the_covariance_grows_with_the_dimension",
             "size_of_algorithm_51_is_enough",
         ],
         "sampled proved statistical",
         "the law, k, N and gates of REPAIRED",
-        "E3, E7, E8; accuracy: slopes in n",
+        "E3, E7, E8; accuracy: slopes in n and d",
     ),
     _standing("Claim 44", "parameters to total variation", "refimpl:private_gaussian", "cited", "constant not given"),
     _checked(
@@ -688,8 +689,8 @@ def promised_checks() -> frozenset[str]:
 def verdict(row: Row, edition: str, outcomes: Iterable[Outcome]) -> str:
     """The verdict of a row in an edition, from the outcomes of this process: never from anything that is written down.
 
-    "held" needs every check of the row to have held; one refuted check refutes the row; a check that is missing or has not
-    run is said to be so.
+    "held" needs every check of the row that could run to have held; one refuted check refutes the row; a check that is missing
+    or has not run is said to be so.
     """
     if row.standing:
         return row.standing
@@ -707,7 +708,8 @@ def verdict(row: Row, edition: str, outcomes: Iterable[Outcome]) -> str:
     if not found & {"held"}:
         return "not run: " + next((o.note for o in of_row if o.note), "nothing to compare")
     repaired = edition == "REPAIRED" and row.repair
-    return f"held, as repaired: {row.repair}" if repaired else "held"
+    without = f" (not run: {', '.join(idle)})" if idle else ""
+    return (f"held, as repaired: {row.repair}" if repaired else "held") + without
 
 
 def grades(row: Row) -> frozenset[str]:

@@ -15,13 +15,18 @@ collects one test for each statement and target; ``exec:COMMAND`` is a target in
     def test_the_paper(dp_statement: Statement) -> None:
         dp_statement()
 
+A target that is given by name is loaded and run in a worker process, where it may hang or crash without taking the tests down;
+an object that is given runs here, like everything else in a library's own tests.
+
 Statements about numbers alone need no target and are left to ``bhs23-audit``. pytest loads this module in every run, so
 nothing heavier than pytest is imported before somebody asks for a statement.
 """
 
 from __future__ import annotations
 
+import atexit
 import difflib
+import os
 import platform
 import sys
 import tomllib
@@ -37,10 +42,14 @@ if TYPE_CHECKING:
     from proofs_checks.audit import Outcome
     from proofs_checks.lemma import Lemma
     from proofs_checks.target import Target
+    from proofs_checks.workers import Pool
 
 __all__ = ["Statement", "check_target", "dp_target", "statements"]
 
 _COLLECTED = Path(__file__).with_name("test_target.py")
+
+TIME_LIMIT = 60.0
+"""Seconds that one call of a target that is named may take, if nothing else is said."""
 
 
 # For a library's own tests --------------------------------------------------------------------------------------------
@@ -54,6 +63,7 @@ class Statement:
     target: Target
     profile: str = "quick"
     seed: int = 0
+    pool: Pool | None = None
 
     def __str__(self) -> str:
         return f"{self.check.name}-{self.target.name}"
@@ -84,9 +94,11 @@ class Statement:
     def run(self) -> Outcome:
         """As a call, but an outcome that says "not provided" or "not run" is returned too."""
         __tracebackhide__ = True
-        from proofs_checks.audit import PROFILES, run_check  # noqa: PLC0415 - loaded in every run of pytest
+        from proofs_checks.collect import Run, outcome_of  # noqa: PLC0415 - loaded in every run of pytest
 
-        outcome = run_check(self.check, self.target, PROFILES[self.profile], self.seed)
+        seconds = None if self.pool is None else self.pool.seconds
+        how = Run(self.profile, self.seed, seconds=seconds or TIME_LIMIT, pool=self.pool)
+        outcome = outcome_of(self.check, self.target, how)
         if not outcome.is_as_expected:
             pytest.fail(_explain(outcome), pytrace=False)
         return outcome
@@ -99,11 +111,17 @@ def _explain(outcome: Outcome) -> str:
     if outcome.verdict == "held":
         lines.append("It is known to be false as printed, and was not refuted.")
     else:
-        lines.append(f"claim: {outcome.claim}" if outcome.claim else f"the target raised {outcome.note}")
+        lines.append(f"claim: {outcome.claim}" if outcome.claim else _what_it_did(outcome.note))
         if outcome.departure is not None:
             lines.append(f"first departure from refimpl: {outcome.departure}")
-        lines += ["", outcome.case.paste()]
+        if outcome.case is not None:  # of a target that is not asked any more there is none
+            lines += ["", outcome.case.paste()]
     return "\n".join(lines)
+
+
+def _what_it_did(note: str) -> str:
+    """That it hangs is a sentence; an exception needs one."""
+    return note if note.startswith(("the target", "lost")) else f"the target raised {note}"
 
 
 def check_target(
@@ -113,6 +131,7 @@ def check_target(
     edition: str = "REPAIRED",
     profile: str = "quick",
     seed: int = 0,
+    time_limit: float = TIME_LIMIT,
 ) -> list[Outcome]:
     """Check statements on an implementation, inside a test.
 
@@ -128,6 +147,8 @@ def check_target(
         Relative allowance for claims about rounded numbers; what the implementation says of itself if None.
     edition, profile, seed
         Whose constants and rules; how much is run; seed of the search.
+    time_limit
+        Seconds that one call of an implementation that is given by name may take.
 
     Returns
     -------
@@ -142,7 +163,8 @@ def check_target(
         For an unknown name, edition or profile.
     """
     __tracebackhide__ = True
-    target = _target(implementation, edition, rounding)
+    pool = _standing_pool(time_limit)
+    target = _target(implementation, edition, rounding, pool)
     _check_profile(profile)
     checks = _checks(names) if names else [check for check in _checks() if target.provides(check.needs)]
     for check in checks:
@@ -151,7 +173,7 @@ def check_target(
             pytest.fail(f"{target.name} does not have {', '.join(lacking)}, which {check.name} needs", pytrace=False)
     if not checks:
         pytest.fail(f"{target.name} has none of the functions that the statements are about", pytrace=False)
-    return [Statement(check, target, profile, seed).run() for check in checks]
+    return [Statement(check, target, profile, seed, pool).run() for check in checks]
 
 
 def statements(
@@ -161,13 +183,14 @@ def statements(
     edition: str = "REPAIRED",
     profile: str = "quick",
     seed: int = 0,
+    time_limit: float = TIME_LIMIT,
     excuses: Mapping[str, str] | None = None,
 ) -> pytest.MarkDecorator:
     """Decorate a test that takes ``dp_statement``, to be run once for each statement.
 
     Parameters
     ----------
-    implementation, names, rounding, edition, profile, seed
+    implementation, names, rounding, edition, profile, seed, time_limit
         As for :func:`check_target`, but what the implementation lacks is skipped.
     excuses
         Why statements are known not to hold, by name. Strict: an excused statement that holds is a failure.
@@ -177,11 +200,12 @@ def statements(
     ValueError
         For an unknown name, edition or profile.
     """
-    target = _target(implementation, edition, rounding)
+    pool = _standing_pool(time_limit)
+    target = _target(implementation, edition, rounding, pool)
     _check_profile(profile)
     reasons = {check.name: reason for name, reason in (excuses or {}).items() for check in _checks([name])}
     chosen = _checks(names)
-    parameters = [_parameter(Statement(c, target, profile, seed), reasons.get(c.name), c.name) for c in chosen]
+    parameters = [_parameter(Statement(c, target, profile, seed, pool), reasons.get(c.name), c.name) for c in chosen]
     return pytest.mark.parametrize("dp_statement", parameters)
 
 
@@ -213,8 +237,26 @@ def _check_profile(profile: str) -> None:
         raise ValueError(f"the profile must be one of {', '.join(PROFILES)}, got {profile!r}")
 
 
-def _target(implementation: Any, edition: str, rounding: str | float | Fraction | None) -> Target:
-    from proofs_checks.target import Target, load_target  # noqa: PLC0415 - loaded in every run of pytest
+_POOLS: dict[tuple[object, ...], Pool] = {}
+
+
+def _standing_pool(seconds: float) -> Pool:
+    """One worker for all statements on targets that are found from here, which has each of them loaded once."""
+    from proofs_checks.apart import perform  # noqa: PLC0415 - loaded in every run of pytest
+    from proofs_checks.workers import Pool  # noqa: PLC0415 - likewise
+
+    if not seconds > 0:
+        raise ValueError(f"the time limit must be positive, got {seconds}")
+    key = (seconds, os.getpid(), str(Path.cwd()), *sys.path)
+    if key not in _POOLS:
+        _POOLS[key] = Pool(perform, 1, seconds)
+        atexit.register(_POOLS[key].close)
+    return _POOLS[key]
+
+
+def _target(implementation: Any, edition: str, rounding: str | float | Fraction | None, pool: Pool) -> Target:
+    from proofs_checks.apart import find_target  # noqa: PLC0415 - loaded in every run of pytest
+    from proofs_checks.target import Target  # noqa: PLC0415 - likewise
     from refimpl.parameters import EDITIONS  # noqa: PLC0415 - likewise
 
     if edition.upper() not in EDITIONS:
@@ -225,7 +267,7 @@ def _target(implementation: Any, edition: str, rounding: str | float | Fraction 
         raise ValueError(f"the rounding must be a number, got {rounding!r}") from None
     whose = EDITIONS[edition.upper()]
     if isinstance(implementation, str):
-        return load_target(implementation, whose, allowance)
+        return find_target(implementation, whose, allowance, seconds=pool.seconds or TIME_LIMIT, pool=pool)
     name = getattr(implementation, "__name__", type(implementation).__name__)
     stated = Fraction(getattr(implementation, "ROUNDING", 0)) if allowance is None else allowance
     return Target(name, implementation, whose, stated, int(getattr(implementation, "MOST_ROWS", 1 << 20)))
@@ -250,10 +292,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dp-edition",
         default="REPAIRED",
         metavar="E",
-        help="whose constants and rules: repaired (default) or printed.",
+        help="whose constants and rules: repaired (default), printed or sharp.",
     )
     add("--dp-profile", default="quick", metavar="P", help="how much is run: quick (default), ci or nightly.")
     add("--dp-seed", default=0, type=int, metavar="N", help="seed of the search (default 0); a run is repeatable.")
+    add(
+        "--dp-time-limit",
+        default=TIME_LIMIT,
+        type=float,
+        metavar="S",
+        help="seconds that one call of a target may take (default 60).",
+    )
     add("--dp-xfails", metavar="FILE", help='TOML with lines: statement = "reason"; strict, unknown names are errors.')
 
 
@@ -293,8 +342,13 @@ class _Targets:
         self.profile, self.seed = option("dp_profile"), option("dp_seed")
         _check_profile(self.profile)
         names = list(dict.fromkeys(option("dp_target")))
-        self.targets = [_target(name, option("dp_edition"), option("dp_rounding")) for name in names]
+        self.pool = _standing_pool(option("dp_time_limit"))
+        self.targets = [_target(name, option("dp_edition"), option("dp_rounding"), self.pool) for name in names]
         self.excuses = _excuses(option("dp_xfails"), names)
+
+    def pytest_unconfigure(self) -> None:
+        """End the workers."""
+        self.pool.close()
 
     def pytest_report_header(self) -> list[str]:
         """Say what is checked, with what, so that a run can be repeated."""
@@ -309,6 +363,12 @@ class _Targets:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Make one test for each statement and target, and one for each target where that is what the test takes."""
         if metafunc.definition.path == _COLLECTED:
+            from proofs_checks.audit import require_questions  # noqa: PLC0415 - loaded in every run of pytest
+
+            try:
+                require_questions(self.targets)
+            except ValueError as error:
+                raise pytest.Collector.CollectError(f"bhs23: {error}") from None
             pairs = [(check, target) for target in self.targets for check in _checks()]
             metafunc.parametrize("dp_statement", [self._one(check, target) for check, target in pairs])
         elif "dp_target" in metafunc.fixturenames:
@@ -317,7 +377,7 @@ class _Targets:
 
     def _one(self, check: Lemma, target: Target) -> Any:
         reason = self.excuses.get((target.name, check.name))
-        statement = Statement(check, target, self.profile, self.seed)
+        statement = Statement(check, target, self.profile, self.seed, self.pool)
         return _parameter(statement, reason, str(statement))
 
 

@@ -256,7 +256,8 @@ def learner_release_is_private(target: Target, case: OutlierFamily) -> Iterator[
     """Pr[both halves of Algorithm 5.2 release] obeys the inequalities on x and x', over both tests' coins, for R as drawn.
 
     PRINTED claims (2 epsilon, 2 delta) and gives the differences of the pairs to Algorithm 5.1, which pairs them once more;
-    REPAIRED claims (epsilon, delta), half of it from each half, and gives x to both.
+    REPAIRED claims (epsilon, delta), half of it from each half, and gives x to both. SHARP's learner has one test and one
+    budget, and no halves: S17 and S19 speak for it, and this statement is not about it.
     """
     parameters = case.learner_parameters(target.edition)
     mean, covariance = parameters.mean, parameters.covariance

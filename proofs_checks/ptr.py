@@ -6,6 +6,7 @@ every probability a Fraction, and a rational epsilon makes it an exact element o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -97,7 +98,17 @@ def _steps(table: list[Probability], sensitivity: int) -> Iterator[tuple[int, in
                 yield z, other
 
 
-NEEDS = ("ptr_pass_probability_at_growth", "ptr_pass_probability")
+NEEDS = ("ptr_pass_probability",)
+"""The law over a rational growth is looked at too where there is one: it makes answers exact."""
+
+
+def _as_offered(target: Target, case: Budget) -> Budget:
+    """The same budget over epsilon, up to rounding, for a target whose law has no other argument."""
+    if case.growth is None or target.provides(["ptr_pass_probability_at_growth"]):
+        return case
+    epsilon = Fraction(target.edition.sensitivity * math.log(case.growth)).limit_denominator(1 << 16)
+    return Budget(None, epsilon or Fraction(1, 1 << 16), case.delta)
+
 
 E1 = (
     Budget(Fraction(3, 2), None, Fraction(1, 16)),
@@ -120,6 +131,7 @@ E1 = (
 )
 def pass_is_private(target: Target, case: Budget) -> Iterator[Claim | Telling]:
     """p(z) <= e^epsilon p(z') + delta for all scores z, z' with |z - z'| <= s, in both directions."""
+    case = _as_offered(target, case)
     table, s = _table(target, case), target.edition.sensitivity
     ratio = case.exact_growth(target.edition) ** s
     yield tells(any(0 < p < 1 for p in table))
@@ -141,6 +153,7 @@ def pass_is_private(target: Target, case: Budget) -> Iterator[Claim | Telling]:
 )
 def fail_is_private(target: Target, case: Budget) -> Iterator[Claim | Telling]:
     """1 - p(z) <= e^epsilon (1 - p(z')) + delta for all scores z, z' with |z - z'| <= s, in both directions."""
+    case = _as_offered(target, case)
     table, s = _table(target, case), target.edition.sensitivity
     ratio = case.exact_growth(target.edition) ** s
     yield tells(any(0 < p < 1 for p in table))
@@ -164,6 +177,7 @@ def fail_is_private(target: Target, case: Budget) -> Iterator[Claim | Telling]:
 )
 def law_has_certain_ends(target: Target, case: Budget) -> Iterator[Claim | Telling]:
     """p(0) = 1, p(z) = 0 from the edition's own k on, and p decreases in between."""
+    case = _as_offered(target, case)
     table = _table(target, case)
     zero = first_zero(case, target.edition)
     yield tells(any(0 < p < 1 for p in table))
@@ -188,6 +202,7 @@ def law_has_certain_ends(target: Target, case: Budget) -> Iterator[Claim | Telli
 )
 def formula_is_a_probability(target: Target, case: Budget) -> Iterator[Claim | Telling]:
     """The law's formula lies in [0, 1] at every score. PRINTED: Eq. (135) itself, before any clipping."""
+    case = _as_offered(target, case)
     if target.edition is EDITIONS["PRINTED"]:
         growth: Any = case.exact_growth(target.edition)
         formula = getattr(target.implementation, "printed_formula_at_growth", printed_formula_at_growth)

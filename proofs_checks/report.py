@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,8 +51,9 @@ def _cases_text(outcome: Outcome) -> str:
 
 
 def _tightest_text(outcomes: Sequence[Outcome]) -> str:
-    tightest = max((o.tally.tightest for o in outcomes), default=-math.inf)
-    return "" if tightest == -math.inf else f"{tightest:.4f}"
+    """The largest ratio of the row; where there is none, what its claims are about."""
+    best = max((o.tally for o in outcomes if o.tally.kinds), key=lambda tally: tally.tightest, default=None)
+    return best.shows if best is not None else "none decided"
 
 
 def _rows(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
@@ -71,7 +71,7 @@ def print_table(outcomes: Sequence[Outcome], console: Console) -> None:
     for heading in ("statement", "what it says", "edition", "evidence"):
         table.add_column(heading, overflow="fold")
     table.add_column("telling/cases", justify="right")
-    table.add_column("tightest", justify="right")
+    table.add_column("tightest", justify="right", max_width=9)  # words wrap, ratios fit
     for target in targets:
         table.add_column(target, overflow="fold")
     for row in _rows(outcomes):
@@ -89,7 +89,7 @@ def print_table(outcomes: Sequence[Outcome], console: Console) -> None:
     console.print(table)
     console.print(
         "telling/cases: cases that could have refuted, of all examined, a line a target; tightest: largest left/right of an "
-        "inequality seen, 1 is attained.",
+        "inequality seen, 1 is attained, more refutes; or what was decided: sets, equalities, signs, yes or no.",
         style="dim",
     )
 

@@ -234,7 +234,8 @@ def joint_curve(e: arb, move: arb, change: arb, d: int, *, rules: SharpRules = S
     """f(e): the bound of HS_e for one draw, in both orders.
 
     In one dimension T is a number in [-q', q], q' = q/(1-q), and one of the two ends is the worst. In more, angle 0 alone
-    decides where K >= (3/2) q/(1-q), a right angle where K <= 0 (S16), and a grid of angles in between.
+    decides where K >= (3/2) q/(1-q), a right angle where K <= 0 (S16), and in between a grid of angles, or the chord of e^e
+    from one to the other.
     """
     if e < 0:
         return 1 - e.exp() + e.exp() * joint_curve(-e, move, change, d, rules=rules)
@@ -253,7 +254,15 @@ def joint_curve(e: arb, move: arb, change: arb, d: int, *, rules: SharpRules = S
     for i in range(ANGLES + 1):
         turn = arb(fmpq(i, 2 * ANGLES))
         flat = flat.max(joint_bound(e, move, change, turn, widened=True, rules=rules))
-    return flat
+    if not 0 < beyond < ball_of(rules.angle_zero_from) * spread:
+        return flat
+    start, end = e - beyond, e - beyond + ball_of(rules.angle_zero_from) * spread
+    first, last = (
+        joint_bound(at, move, change, None, rules=rules).max(joint_bound(at, move, change, turn, rules=rules))
+        for at, turn in ((start, arb("0.5")), (end, arb(0)))
+    )
+    share = (e.exp() - start.exp()) / (end.exp() - start.exp())
+    return flat.min(first + share * (last - first))
 
 
 # Q in closed form -----------------------------------------------------------------------------------------------------

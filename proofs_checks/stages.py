@@ -1,7 +1,8 @@
 """Where a target first departs from refimpl: both are led through the data flow side by side, on the case that refutes.
 
 The stages are those of the data flow: rows are paired, norms decide what leaves a subset, subsets give weights, covariance
-and score; cores give weights, mean and score; the scores are tested, and noise is added. A stage is handed what refimpl
+and score; cores give weights, mean and score; the scores are tested, and noise is added. SHARP's rows are lifted in place of
+being paired. A stage is handed what refimpl
 computed before it wherever the target's functions allow, so that the first difference is where the fault is and not
 where it shows. What a target does not offer cannot be looked into: the departure says which earlier stages those are.
 """
@@ -13,12 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 import refimpl
+from proofs_checks.conformance import Edge
 from proofs_checks.datasets import Pair, pinned_pairs
 from proofs_checks.exact import float_fractions
 from proofs_checks.lemma import AuditError, Case, Claim, at_most, equal
@@ -26,29 +28,43 @@ from proofs_checks.privacy import HUGE_OUTLIERS, SMALL_FAMILY, OutlierFamily, Pl
 from proofs_checks.ptr import Budget
 from proofs_checks.sharp import PAIRS as SHARP_PAIRS
 from proofs_checks.sharp import MomentPair
+from proofs_checks.sharp_curves import DRAWS_LINE, LEARNER_LINE, MEAN_LINE, MEAN_PLANE, Planned, ReleasePair
 from proofs_checks.target import Target, levels_of
 from refimpl.linalg import differences, exact_matrix, inverse_or_none, mahalanobis_squared, rows_of, second_moment
-from refimpl.parameters import REPAIRED, SHARP, Edition, as_rational
-from refimpl.results import MeanCoins, TestCoin
+from refimpl.parameters import (
+    REPAIRED,
+    SHARP,
+    Edition,
+    as_rational,
+    covariance_parameters,
+    gaussian_parameters,
+    mean_parameters,
+)
+from refimpl.results import CovarianceCoins, GaussianCoins, MeanCoins, TestCoin
 
-__all__ = ["STAGES", "Departure", "Inputs", "first_departure", "inputs_of"]
+__all__ = ["SHARP_RELEASES", "STAGES", "Departure", "Inputs", "first_departure", "inputs_of"]
 
-STAGES = ("pairing", "norm", "subset", "weights", "covariance", "core", "mean", "score", "test", "noise")
+STAGES = ("pairing", "lift", "norm", "subset", "weights", "covariance", "core", "mean", "score", "test", "noise")
 """The stages at which a target can depart, in the order in which a report lists them."""
 
 COVARIANCE, MEAN, MOMENTS, RELEASE = "covariance stage", "mean stage", "one stage of SHARP", "release"
+SHARP_RELEASE = "release of SHARP"
 
 _FIRST = ("pairing", "norm", "subset", "weights", "covariance")
+_ONE = ("lift", "norm", "subset", "score", "weights", "mean", "covariance")
 FLOW = {
     COVARIANCE: (*_FIRST, "score"),
     MEAN: (*_FIRST, "core", "weights", "mean", "score"),
-    MOMENTS: ("norm", "subset", "score", "weights", "mean", "covariance"),
-    RELEASE: STAGES,
+    MOMENTS: _ONE,
+    RELEASE: tuple(stage for stage in STAGES if stage != "lift"),
+    SHARP_RELEASE: (*_ONE, "test", "noise"),
 }
 """The stages on the way to each part, in the order of the data flow."""
 
+_GIVEN = ("private_mean_given", "private_covariance_given", "private_gaussian_given")
 SHOWN_BY = {
     "pairing": ("stable_covariance",),
+    "lift": ("stable_moments",),
     "norm": ("largest_good_subset", "stable_second_moment", "stable_covariance", "stable_moments"),
     "subset": ("largest_good_subset", "stable_second_moment", "stable_covariance", "stable_moments"),
     "weights": ("stable_second_moment", "stable_covariance", "stable_moments"),
@@ -56,8 +72,8 @@ SHOWN_BY = {
     "core": ("largest_core", "stable_mean"),
     "mean": ("stable_mean", "stable_moments"),
     "score": ("stable_second_moment", "stable_covariance", "stable_mean", "stable_moments"),
-    "test": ("ptr_pass_probability_at_growth", "ptr_pass_probability", "private_mean_given"),
-    "noise": ("private_mean_given",),
+    "test": ("ptr_pass_probability_at_growth", "ptr_pass_probability", *_GIVEN),
+    "noise": _GIVEN,
 }
 """Any one of which functions lets one look at a stage."""
 
@@ -74,7 +90,7 @@ class Departure:
     stage
         One of :data:`STAGES`.
     part
-        Where in the data flow: the covariance stage, the mean stage, SHARP's one stage, or the release.
+        Where in the data flow: the covariance stage, the mean stage, SHARP's one stage, or the release of either.
     what
         The difference, with its numbers, or what the target raised there.
     unseen
@@ -105,6 +121,8 @@ class Inputs:
         Rows for both stages.
     reference, covariance
         Of the mean stage; without a covariance it takes the one that the first stage computes.
+    lambda_mean
+        Outlier threshold of the mean stage where it is not that of the covariance stage.
     parameters, coins
         Of a whole run of Algorithm 1.
     """
@@ -117,6 +135,12 @@ class Inputs:
     covariance: Any = None
     parameters: Any = None
     coins: Any = None
+    lambda_mean: Fraction | None = None
+
+    @property
+    def lambda_of_distances(self) -> Fraction:
+        """The outlier threshold of the mean stage."""
+        return self.lambda_0 if self.lambda_mean is None else self.lambda_mean
 
 
 # What a case gives ----------------------------------------------------------------------------------------------------
@@ -126,8 +150,10 @@ def inputs_of(case: Case, target: Target) -> list[Inputs]:
     """The inputs of the stages that a case has, both data sets of a pair; none if it is no data set, or too large."""
     if isinstance(case, Pair):
         return _of_pair(case)
-    if not isinstance(case, OutlierFamily | Plane | RealPair) or case.size(target.edition) > refimpl.MOST_ROWS:
+    if not isinstance(case, Edge | OutlierFamily | Plane | RealPair) or case.size(target.edition) > refimpl.MOST_ROWS:
         return []
+    if isinstance(case, Edge):
+        return [Inputs(case.lambda_0, case.k, x=case.x, reference=case.reference, lambda_mean=case.lambda_mean)]
     if isinstance(case, RealPair):
         return _of_pair(case.pair())
     if isinstance(case, Plane):
@@ -156,6 +182,7 @@ def _known_cases(edition: Edition) -> Iterator[Case]:
     """Small cases that a departure shows on, where the refuting one is too large or is no data set."""
     if edition is SHARP:
         yield from (make() for make in SHARP_PAIRS.values())
+        yield from SHARP_RELEASES
         return
     yield from {id(pair): pair for pairs in pinned_pairs().values() for pair in pairs}.values()
     yield from (SMALL_FAMILY, HUGE_OUTLIERS, Plane(1, 0, 0), Plane(1, 1, 0))
@@ -234,6 +261,8 @@ class _Flow:
         if isinstance(case, MomentPair) and case.size(SHARP) <= refimpl.MOST_ROWS:
             for x in (case.x, case.x_prime):
                 yield from self._moment_stage(case, x)
+        if isinstance(case, ReleasePair) and case.size(SHARP) <= refimpl.MOST_ROWS:
+            yield from self._sharp_case(case)
         if isinstance(case, Budget):
             yield from self._law(case.exact_growth(self.target.edition), case.delta)
         for inputs in inputs_of(case, self.target):
@@ -373,6 +402,7 @@ class _Flow:
         if not self.target.provides(["stable_moments"]):
             return
         arguments = pair.lambda_0, pair.k, pair.window
+        yield from self._lift()
         self._at("norm", MOMENTS)
 
         def keep(lam: Fraction, _above: bool) -> frozenset[int]:
@@ -404,6 +434,65 @@ class _Flow:
             if found is not None and right is not None:
                 yield from _same_numbers("entry", found, _numbers(right))
 
+    def _lift(self) -> Iterator[Claim]:
+        """A norm of a row (1, x) does not change when all data are shifted: what is far from the others stays far."""
+        self._at("lift", MOMENTS)
+        probe = np.array([1.0, -1.0, 2.0, -2.0] * 5 + [50.0])[:, None]
+        found = []
+        for shift in (
+            0.0,
+            20.0,
+        ):  # as large as the data are wide: a ridge, which is a fault of the norm, then shows little
+            with self._asked():
+                found.append(levels_of(self.target.stable_moments(probe + shift, Fraction(10), 1, 1), 2)[0])
+        yield at_most(
+            "rows in which S_0 of a data set and of the same data shifted differ", len(found[0] ^ found[1]), 0
+        )
+
+    # SHARP's test and noise
+
+    def _sharp_case(self, case: ReleasePair) -> Iterator[Claim]:
+        pair = case.pair(case.planned.plan())
+        for x in (pair.x, pair.x_prime):
+            yield from self._moment_stage(pair, x)
+        name = f"private_{case.planned.task}_given"
+        if self.target.provides([name]):
+            for x in (pair.x, pair.x_prime):
+                yield from self._sharp_release(_SharpRelease(name, _sharp_parameters(case.planned), x))
+
+    def _sharp_release(self, release: _SharpRelease) -> Iterator[Claim]:
+        """Estimates without noise where there are any, then the test, then the noise of one normal at a time."""
+        still, size = np.zeros(release.d), max(abs(float(v)) for v in release.x.ravel())
+        if release.has_mean:
+            yield from self._sharp_releases("mean", release, still, np.eye(release.d), size, which="mean")
+        self._at("test", SHARP_RELEASE)
+        for u in release.coins_at_the_law():
+            mine, theirs = self._sharp_both(release, u, still, np.eye(release.d))
+            words = f"released (1) or FAIL (0) for a coin of {u / (1 << 256):.6g}"
+            yield equal(words, int(bool(mine)), int(bool(theirs)))
+        for j in range(release.d):
+            normals, factor = 1024.0 * np.eye(release.d)[j], np.eye(release.d)
+            factor[j:, j] += 2.0  # lower triangular
+            yield from self._sharp_releases("noise", release, normals, factor, size)
+
+    def _sharp_releases(
+        self, stage: str, release: _SharpRelease, normals: Any, factor: Any, size: float, which: str = ""
+    ) -> Iterator[Claim]:
+        """That both release the same numbers, if both do: one FAIL is the business of the test."""
+        self._at(stage, SHARP_RELEASE)
+        mine, theirs = self._sharp_both(release, 0, normals, factor)
+        for name in (name for name in theirs if name in mine and which in {"", name}):
+            yield equal(f"numbers of the {name}", len(mine[name]), len(theirs[name]))
+            scale = max(map(abs, theirs[name])) + (Fraction(size) if name == "mean" else 0)
+            for i, (a, b) in enumerate(zip(mine[name], theirs[name], strict=True)):
+                words = f"distance of entry {i} of the {name} released, for the normals {normals.tolist()}"
+                yield at_most(words, abs(a - b), scale / (1 << 40), rounded=True, scale=scale)
+
+    def _sharp_both(self, release: _SharpRelease, u: int, normals: Any, factor: Any) -> tuple[_Released, _Released]:
+        with self._asked():
+            mine = release.run(self.target, u, normals, factor)
+        return mine, release.run(self._reference(), u, normals, factor)
+
     # Cores, weights, mean, score
 
     def _mean_stage(self, inputs: Inputs) -> Iterator[Claim]:
@@ -414,7 +503,7 @@ class _Flow:
         x, k, reference = inputs.x, inputs.k, inputs.reference or ()
         if self.target.provides(["largest_core"]):
             for ell in _some_levels(k):
-                lam = REPAIRED.distance_threshold(inputs.lambda_0, k, len(x), ell)
+                lam = REPAIRED.distance_threshold(inputs.lambda_of_distances, k, len(x), ell)
                 tau = len(reference) - REPAIRED.degree_allowance(ell)
                 with self._asked():
                     core = frozenset(int(i) for i in self.target.largest_core(x, mine, lam, tau, reference))
@@ -422,9 +511,9 @@ class _Flow:
                 yield at_most(f"rows in which the largest core of level {ell} differs", len(core ^ right), 0)
         if self.target.provides(["stable_mean"]):
             with self._asked():
-                result = self.target.stable_mean(x, mine, inputs.lambda_0, k, reference)
+                result = self.target.stable_mean(x, mine, inputs.lambda_of_distances, k, reference)
                 found = _read(result, 2 * k + 1, "mean")
-            right_result = refimpl.stable_mean(x, theirs, inputs.lambda_0, k, reference)
+            right_result = refimpl.stable_mean(x, theirs, inputs.lambda_of_distances, k, reference)
             yield from self._same(found, _read(right_result, 2 * k + 1, "mean"), k, MEAN)
 
     def _covariances(self, inputs: Inputs) -> tuple[Any, Any]:
@@ -531,6 +620,65 @@ class _Flow:
             return run_private_mean(target, inputs.x, inputs.parameters, coins)
         with self._asked():
             return run_private_mean(target, inputs.x, inputs.parameters, coins)
+
+
+# A release of SHARP ---------------------------------------------------------------------------------------------------
+
+_Released = dict[str, list[Fraction]]
+"""Mean, covariance or both, each as a list of numbers; nothing for FAIL."""
+
+SHARP_RELEASES = (
+    ReleasePair(MEAN_LINE, 1, 0, ("level", 0), ("huge", 0)),
+    ReleasePair(MEAN_LINE, 4, 1 << 20, ("level", 0), ("opposite", -1)),
+    ReleasePair(MEAN_PLANE, 2, 1 << 20, ("level", 0), ("opposite", -1)),
+    ReleasePair(DRAWS_LINE, 9, 15, ("level", 0), ("huge", 0)),
+    ReleasePair(LEARNER_LINE, 4, 1 << 20, ("level", 0), ("huge", 0)),
+)
+"""Cases of each release: a shift, outliers whose score the law decides about, and a plane, in which L has a transpose."""
+
+
+@cache
+def _sharp_parameters(planned: Planned) -> Any:
+    """The record of a release."""
+    names = ("epsilon", "delta", "lambda_0")
+    make = {"mean": mean_parameters, "covariance": covariance_parameters, "gaussian": gaussian_parameters}[planned.task]
+    return make(planned.n, planned.d, **{name: getattr(planned, name) for name in names}, edition=SHARP)
+
+
+@dataclass(frozen=True, eq=False)
+class _SharpRelease:
+    """A function that releases, with its public arguments and its data."""
+
+    function: str
+    parameters: Any
+    x: Any
+
+    @property
+    def d(self) -> int:
+        return int(self.parameters.d)
+
+    @property
+    def has_mean(self) -> bool:
+        return self.function != "private_covariance_given"
+
+    def run(self, target: Target, u: int, normals: Any, factor: Any) -> _Released:
+        test = TestCoin(u, bytes(32))
+        coins = {
+            "private_mean_given": MeanCoins(test, None, normals),
+            "private_covariance_given": CovarianceCoins(test, factor),
+            "private_gaussian_given": GaussianCoins(MeanCoins(test, None, normals), CovarianceCoins(test, factor)),
+        }[self.function]
+        found = getattr(target, self.function)(self.x, self.parameters, coins)
+        parts = {name: getattr(found, name, None) for name in ("mean", "covariance")}
+        return {name: _numbers(value) for name, value in parts.items() if value is not None}
+
+    def coins_at_the_law(self) -> list[int]:
+        """Just below and just above refimpl's law at refimpl's score."""
+        whole = self.parameters
+        p = whole.mean if self.function == "private_gaussian_given" else whole
+        score = refimpl.stable_moments(self.x, p.lambda_0, p.k, p.window).score
+        bits = math.floor(p.pass_probabilities[score] * (1 << 256))
+        return [u for u in (0, bits - (1 << 128), bits + (1 << 128)) if 0 <= u < 1 << 256]
 
 
 # What refimpl does ----------------------------------------------------------------------------------------------------

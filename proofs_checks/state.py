@@ -48,6 +48,7 @@ def case_from_json(data: dict[str, Any] | None) -> Any:
 def outcome_to_json(o: Outcome) -> dict[str, Any]:
     """Everything of an outcome but its check and target, as plain JSON values."""
     tally: dict[str, Any] = {"cases": o.tally.cases, "telling": o.tally.telling, "claims": o.tally.claims}
+    tally["kinds"] = list(o.tally.kinds)
     if o.tally.tightest_claim is not None:
         tight = {"tightest": o.tally.tightest, "tightest_claim": str(o.tally.tightest_claim)}
         tally |= {**tight, "tightest_case": case_to_json(o.tally.tightest_case)}
@@ -66,6 +67,7 @@ def outcome_to_json(o: Outcome) -> dict[str, Any]:
 def outcome_from_json(check: Lemma, target: Target, data: dict[str, Any]) -> Outcome:
     """The outcome of a check on a target that :func:`outcome_to_json` wrote; its claims are text."""
     tally = dict(data["tally"])
+    tally["kinds"] = tuple(tally.get("kinds", ()))
     if "tightest_case" in tally:
         tally["tightest_case"] = case_from_json(tally["tightest_case"])
     departure = data["departure"]

@@ -28,7 +28,9 @@ class Implementation(Protocol):
     of levels (2k + 1) if none does; an implementation may give ``good_subsets`` or ``cores`` (a sequence of index sets, one
     a level 0..2k) instead. A module may state its relative rounding error as ``ROUNDING`` (0 if absent): it is granted only
     to claims about rounded numbers, never to sets, scores and counts. ``FLOAT_TIES = True`` says that it decides in floating
-    point: test vectors of result "boundary" (exact ties) are then forgiven; statements never are.
+    point: test vectors of result "boundary" (exact ties) are then forgiven; statements never are. One whose bounds in floats
+    are proved may let itself be looked at: ``audit_decisions()`` is a context manager that yields how many comparisons
+    "float", "direct" and "pairs" of floats decided in the block; the check of certified decisions then asks that they did.
 
     Conventions are declared by which functions there are, and never guessed: ``stable_second_moment`` is given the paired
     rows y, ``stable_covariance`` the rows x, of which it pairs i with i + m, m = floor(n/2). Code that orders or pairs its
@@ -61,6 +63,16 @@ class Implementation(Protocol):
 
     def private_mean_given(self, x: Any, parameters: Any, coins: Any) -> Any:
         """Algorithm 1 with its coins: ``.mean`` is None for FAIL."""
+
+    def private_covariance_given(self, x: Any, parameters: Any, coins: Any) -> Any:
+        """Algorithm 5.1 with its coins: ``.covariance`` is None for FAIL.
+
+        ``coins.normals`` is the lower triangular A, d x d, with A A^T the sum of squares of the draws. A target that takes the
+        N x d draws has ``draw_covariance_coins(parameters, rng)``, whose normals have that shape.
+        """
+
+    def private_gaussian_given(self, x: Any, parameters: Any, coins: Any) -> Any:
+        """Algorithm 5.2 with the coins of both: ``.mean`` and ``.covariance``, None for FAIL."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +125,7 @@ def load_target(
     Raises
     ------
     ValueError
-        If there is no such module or attribute, or the program does not answer.
+        If there is no such module or attribute, it raises when it is imported, or the program does not answer.
     """
     if name.startswith("exec:"):
         return _foreign(name, edition, rounding, seconds)
@@ -124,8 +136,13 @@ def load_target(
             implementation = getattr(implementation, part)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"no target {name!r}: {error}") from error
-    stated = Fraction(getattr(implementation, "ROUNDING", 0)) if rounding is None else rounding
-    most_rows = int(getattr(implementation, "MOST_ROWS", 1 << 20))
+    except (Exception, SystemExit) as error:  # a stranger's module may raise anything when it is imported
+        raise ValueError(f"no target {name!r}: it raises {type(error).__name__}: {error}") from error
+    try:
+        stated = Fraction(getattr(implementation, "ROUNDING", 0)) if rounding is None else rounding
+        most_rows = int(getattr(implementation, "MOST_ROWS", 1 << 20))
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        raise ValueError(f"no target {name!r}: its ROUNDING and MOST_ROWS must be numbers: {error}") from error
     return Target(name, implementation, edition, stated, most_rows)
 
 

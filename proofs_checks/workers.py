@@ -12,11 +12,11 @@ import signal
 import sys
 import time
 import traceback
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import connection, get_context
+from multiprocessing import connection, get_context, sharedctypes
 from pickle import PicklingError, UnpicklingError
 from typing import Any, Literal, Self
 
@@ -81,9 +81,21 @@ class Watched:
 
         def call(*arguments: Any, **named: Any) -> Any:
             with self._watch:
-                return found(*arguments, **named)
+                return _settled(found(*arguments, **named))
 
         return call
+
+
+def _settled(result: Any) -> Any:
+    """A result after a stranger's code has run that a lazy one would run later, when nobody watches."""
+    if isinstance(result, Iterator):
+        return list(result)
+    kind = type(result)
+    for name in ("covariance", "mean", "score", "weights", "entry_level", "good_subsets", "cores"):
+        if getattr(kind, name, None) is not None:  # a property, or something like it
+            with suppress(Exception):  # it is raised again where it is used
+                getattr(result, name)
+    return result
 
 
 Work = Callable[[Any, Watch], Any]
@@ -114,7 +126,7 @@ def _serve(pipe: Any, since: Any, work: Work) -> None:
 class _Worker:
     def __init__(self, work: Work) -> None:
         self.pipe, theirs = START.Pipe()
-        self.since = START.Value("d", 0.0, lock=False)
+        self.since = sharedctypes.RawValue("d", 0.0)
         self.process = START.Process(target=_serve, args=(theirs, self.since, work))
         self.process.start()
         theirs.close()
@@ -152,10 +164,18 @@ class Pool:
         How many workers.
     seconds
         How long a task may stay inside a stranger's code at one go; None is for ever.
+
+    Attributes
+    ----------
+    jobs, seconds
+        As above.
+    lost
+        For who counts it: how many processes each target has cost.
     """
 
     def __init__(self, work: Work, jobs: int = 1, seconds: float | None = None) -> None:
-        self._work, self._jobs, self._seconds = work, jobs, seconds
+        self._work, self.jobs, self.seconds = work, jobs, seconds
+        self.lost: Counter[str] = Counter()
         self._idle: list[_Worker] = []
         self._busy: dict[Any, tuple[_Worker, int]] = {}
 
@@ -166,23 +186,31 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """End every worker, whatever it is doing."""
-        for worker, _ in self._busy.values():
-            worker.process.kill()
-            worker.end()
+        """End every worker, whatever it is doing; there are new ones if anything is asked again."""
+        self._drop()
         for worker in self._idle:
             worker.pipe.close()  # it asks for a task, hears that there is none, and tidies up
             worker.end(patience=2.0)
         self._idle.clear()
+
+    def _drop(self) -> None:
+        for worker, _ in self._busy.values():
+            worker.process.kill()
+            worker.end()
         self._busy.clear()
 
     def run(
         self, tasks: Sequence[Any], wanted: Callable[[Any], bool] = lambda _task: True
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Generator[tuple[int, Any], None, None]:
         """The index and the answer, or a :class:`Lost`, of every task, as they come; each is asked if it is still wanted."""
-        waiting = deque(enumerate(tasks))
+        try:
+            yield from self._run(deque(enumerate(tasks)), wanted)
+        finally:
+            self._drop()  # nobody listens any more
+
+    def _run(self, waiting: deque[tuple[int, Any]], wanted: Callable[[Any], bool]) -> Iterator[tuple[int, Any]]:
         while waiting or self._busy:
-            while waiting and len(self._busy) < self._jobs:
+            while waiting and len(self._busy) < self.jobs:
                 index, task = waiting.popleft()
                 if wanted(task):
                     self._give(index, task)
@@ -190,7 +218,7 @@ class Pool:
                     yield index, Lost("skipped", "not asked any more")
             if not self._busy:
                 continue
-            patience = None if self._seconds is None else min(0.2, self._seconds / 4)
+            patience = None if self.seconds is None else min(0.2, self.seconds / 4)
             for pipe in connection.wait(list(self._busy), patience):
                 yield from self._heard(pipe)
             yield from self._hung()
@@ -222,12 +250,12 @@ class Pool:
         yield index, content if kind == "done" else Lost("failed", content, worker.said)
 
     def _hung(self) -> Iterator[tuple[int, Any]]:
-        if self._seconds is None:
+        if self.seconds is None:
             return
         for pipe, (worker, index) in list(self._busy.items()):
-            if worker.seconds_inside() > self._seconds:
+            if worker.seconds_inside() > self.seconds:
                 del self._busy[pipe]
                 said = worker.said
                 worker.process.kill()
                 worker.end()
-                yield index, Lost("hung", f"no answer within {self._seconds:g} s", said)
+                yield index, Lost("hung", f"no answer within {self.seconds:g} s", said)

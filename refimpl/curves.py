@@ -22,6 +22,11 @@ quadratic coefficient is q/cos^2 eta; the trace stays q. All this holds under an
 maximum over angles is taken last. In one dimension T is a number in [-q', q], and the convex function has its maximum at an
 end; nothing is dropped then.
 
+**The mean alone.** Put K = e - D^2/2 - (q'-q)/2. Without draws the angle is known where K >= (3/2) q' (angle 0, and more than
+T_+ = 0) and where K <= 0 (a right angle, or T_+ = 0), with q itself in the quadratic form: statement S16 of
+``proofs_checks/SHARP.md``. The maximum over T is convex in e^e, so between the two it is at most the chord of e^e that joins
+them; the grid above bounds it as well, and the smaller of both is the curve. So nearly every value is a closed form.
+
 In |nu| the bound is increasing: with p(y) the density that L makes, it is the mass of p less the integral of
 min(p(y), e^e phi(y + nu)). The minimum of two log-concave functions is log-concave in (y, nu), so its integral is log-concave
 in nu (Prekopa); it is even, and falls along rays. For N > 0 this is integrated over the other factor.
@@ -70,7 +75,7 @@ from typing import Any
 import numpy as np
 from flint import acb, arb, fmpq
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import erfcx, ndtr
 
 __all__ = [
     "ANGLES",
@@ -78,6 +83,7 @@ __all__ = [
     "ball_of",
     "cases_of",
     "certified_hockey_stick",
+    "curve",
     "hockey_stick",
     "hockey_sticks",
 ]
@@ -91,6 +97,10 @@ ANGLES = 8
 PRECISION = 128
 RELATIVE = 2.0**-40  # of what is cut off and of the step's error, to the value: far below the search's reserve of 1e-9
 STEP = 0.08  # of the integral in floats
+ANGLE_ZERO_FROM = Fraction(3, 2)
+"""In units of q': the least K from which angle 0 is the worst."""
+
+POINTS_AT_ONCE = 512  # of the integral in floats: so many stay in the processor's cache
 MOST_NODES = 1500
 MOST_EVALUATIONS = 1 << 16
 
@@ -148,6 +158,17 @@ def cases_of(d: int, *, mean: bool, draws: bool, angles: int = ANGLES) -> tuple[
     return Case(shrinks=True, up=draws, down=draws), *turned
 
 
+FLAT = Case(shrinks=True)
+ALONG = Case(grows=True, shrinks=True)
+ACROSS = Case(grows=True, shrinks=True, turn=Fraction(1, 2))
+"""T_+ = 0, and q u u^T with u along the move of the mean, or across it; for one angle, so with q itself."""
+
+
+def _knows_the_angle(samples: Any, cases: Sequence[Case]) -> bool:
+    """Whether these are the cases of the mean alone in two or more dimensions."""
+    return not np.any(samples) and any(case.turn for case in cases)
+
+
 # In floats: nothing rests on these but the choice of a plan ----------------------------------------------------------
 
 
@@ -172,7 +193,7 @@ class _Family:
         value = (1 + s) * self.shift + self.move_squared / 2 * (s + turned) - np.log(v) / 2 - s * self.e
         for b in (self.up, self.down):
             if self.samples.any() and b.any():
-                value = value - self.samples / 2 * (_excess(-s * b) + s * _excess(b))
+                value = value - self.samples / 2 * (_excess(s * b, self.samples) + s * _excess(-b, self.samples))
         return value
 
     def slope(self, s: Floats) -> Floats:
@@ -182,7 +203,7 @@ class _Family:
         value = self.shift + self.move_squared / 2 * (1 + turned) + self.quadratic / v / 2 - self.e
         for b in (self.up, self.down):
             if self.samples.any() and b.any():
-                value = value + self.samples / 2 * (s * b * b / (1 - s * b) - _excess(b))
+                value = value + self.samples / 2 * (s * b * b / (1 - s * b) - _excess(-b, self.samples))
         return np.asarray(value - 1 / s - 1 / (1 + s))
 
     def smooth(self) -> Floats:
@@ -219,17 +240,24 @@ class _Family:
         return np.asarray(odds / (1 + odds / end))
 
 
-def _excess(x: Any) -> Any:
-    """log(1+x) - x to full relative accuracy, for real or complex arrays."""
-    x = np.asarray(x)
-    small = np.abs(x) < 0.1
-    y = np.where(small, x, 0)
+def _excess(z: Any, samples: Floats) -> Any:
+    """log(1 - z) + z for real or complex arrays, so precisely that it can be multiplied by N."""
+    size = np.abs(z)
+    if samples.max() * size.max() < 1e5:
+        return _log_of_rest(z) + z
+    small = size < 0.1
+    y = np.where(small, z, 0)
     series = np.zeros_like(y)
     for power in range(17, 1, -1):
-        series = series * y + (-1) ** (power + 1) / power
-    if small.all():
-        return series * y * y
-    return np.where(small, series * y * y, np.log(1 + np.where(small, 1, x)) - x)
+        series = series * y - 1 / power
+    return np.where(small, series * y * y, _log_of_rest(z) + z)
+
+
+def _log_of_rest(z: Any) -> Any:
+    """log(1 - z), its real part to full relative accuracy."""
+    x, y = np.real(z), np.imag(z)
+    logarithm = np.log1p(x * x + y * y - 2 * x) / 2
+    return logarithm + 1j * np.arctan2(-y, 1 - x) if np.iscomplexobj(z) else logarithm
 
 
 def _family(e: Any, move: Any, change: Any, samples: Any, cases: Sequence[Case]) -> _Family:
@@ -252,6 +280,12 @@ def _family(e: Any, move: Any, change: Any, samples: Any, cases: Sequence[Case])
         up=spread * up,
         down=-change * down,
     )
+
+
+def _family_part(family: _Family, rows: slice) -> _Family:
+    """Some of the points."""
+    parts = (getattr(family, name) for name in _Family.__dataclass_fields__)
+    return _Family(*(part[rows] if part.ndim == 2 and len(part) > 1 else part for part in parts))
 
 
 def _on_hyperbola(family: _Family) -> tuple[Floats, Floats]:
@@ -281,19 +315,34 @@ def _on_hyperbola(family: _Family) -> tuple[Floats, Floats]:
 
 
 def _closed(e: Floats, move: Floats, shift: Floats, quadratic: Floats) -> tuple[Floats, Floats]:
-    """One dimension without draws, and its derivative: the loss is above e outside two roots, or between them."""
+    """Along the move, or without T_+, and the derivative.
+
+    The loss is above e outside two roots, between them, or beyond one.
+    """
     k = e - move * move / 2 - shift
+    if not quadratic.any():
+        return _beyond(k / move, e, move, np.ones_like(e)), -np.exp(e) * ndtr(-k / move - move)
     square = move * move + 2 * quadratic * k
     root = np.sqrt(np.maximum(square, 0))
     near, far = 2 * k / (move + root), (-move - root) / quadratic
     scale = np.sqrt(1 - quadratic)
     if quadratic.flat[0] > 0:
-        mass, other = ndtr(-near * scale) + ndtr(far * scale), ndtr(-near - move) + ndtr(far + move)
-        mass, other = np.where(square > 0, mass, 1), np.where(square > 0, other, 1)
+        value = _beyond(near, e, move, scale) + _beyond(-far, e, -move, scale)
+        other = ndtr(-near - move) + ndtr(far + move)
+        everything = np.exp(shift) / scale - np.exp(e), np.ones_like(e)
     else:
-        mass, other = ndtr(-near * scale) - ndtr(-far * scale), ndtr(-near - move) - ndtr(-far - move)
-        mass, other = np.where(square > 0, mass, 0), np.where(square > 0, other, 0)
-    return np.exp(shift) / scale * mass - np.exp(e) * other, -np.exp(e) * other
+        value = _beyond(near, e, move, scale) - _beyond(far, e, move, scale)
+        other = ndtr(-near - move) - ndtr(-far - move)
+        everything = np.zeros_like(e), np.zeros_like(e)
+    value, other = (np.where(square > 0, v, w) for v, w in zip((value, other), everything, strict=True))
+    return value, -np.exp(e) * other
+
+
+def _beyond(v: Floats, e: Floats, move: Floats, scale: Floats) -> Floats:
+    """The integral of dp - e^e dq beyond a root v, where their densities agree: so that small differences keep their digits."""
+    density = np.exp(e - (v + move) ** 2 / 2) / 2
+    beyond = erfcx(np.maximum(v * scale, -30) / math.sqrt(2)) / scale - erfcx(np.maximum(v + move, -30) / math.sqrt(2))
+    return np.asarray(density * beyond)
 
 
 def hockey_sticks(e: Any, move: Any, change: Any, samples: Any, cases: Sequence[Case]) -> tuple[Floats, Floats]:
@@ -307,17 +356,55 @@ def hockey_sticks(e: Any, move: Any, change: Any, samples: Any, cases: Sequence[
         From :func:`cases_of`.
     """
     family = _family(e, move, change, samples, cases)
-    if family.samples.any() or any(case.turn or not (case.grows or case.bends) for case in cases):
-        return _on_hyperbola(family)
+    if family.samples.any() or any(case.turn for case in cases):
+        starts = range(0, max(len(family.e), 1), POINTS_AT_ONCE)
+        found = [_on_hyperbola(_family_part(family, slice(i, i + POINTS_AT_ONCE))) for i in starts]
+        return np.concatenate([value for value, _ in found]), np.concatenate([slope for _, slope in found])
     parts = np.broadcast_arrays(family.e, np.sqrt(family.move_squared), family.shift, family.quadratic)
     pairs = [_closed(*(part[:, j] for part in parts)) for j in range(len(cases))]
     return np.stack([value for value, _ in pairs], axis=1), np.stack([slope for _, slope in pairs], axis=1)
 
 
+def curve(e: Any, move: Any, change: Any, samples: Any, cases: Sequence[Case]) -> tuple[Floats, Floats]:
+    """The curve at e >= 0, in floats, and its derivative: arrays of one dimension. Arguments as in :func:`hockey_sticks`."""
+    if not _knows_the_angle(samples, cases):
+        return _largest(e, move, change, samples, cases)
+    columns = [np.atleast_1d(np.asarray(v, dtype=float)) for v in (e, move, change)]
+    e, move, change = (np.array(v) for v in np.broadcast_arrays(*columns))
+    values, slopes = _largest(e, move, change, 0, (ALONG,))
+    spread = change / (1 - change)
+    across_until = move * move / 2 + (spread - change) / 2
+    other = np.flatnonzero(e < across_until + float(ANGLE_ZERO_FROM) * spread)
+    if other.size:
+        there = e[other], move[other], change[other], across_until[other]
+        values[other], slopes[other] = _before_angle_zero(*there, cases)
+    return values, slopes
+
+
+def _before_angle_zero(
+    e: Floats, move: Floats, change: Floats, start: Floats, cases: Sequence[Case]
+) -> tuple[Floats, Floats]:
+    """Up to ``start`` the larger of a right angle and T_+ = 0; then the chord or the grid."""
+    end = start + float(ANGLE_ZERO_FROM) * change / (1 - change)
+    first, slope = _largest(np.minimum(e, start), move, change, 0, (FLAT, ACROSS))
+    last, _ = _largest(end, move, change, 0, (ALONG,))
+    steepness = (last - first) / (np.exp(end) - np.exp(start))
+    chord = first + steepness * (np.exp(e) - np.exp(start))
+    grid, grid_slope = _largest(e, move, change, 0, cases)
+    between = np.where(chord <= grid, chord, grid), np.where(chord <= grid, steepness * np.exp(e), grid_slope)
+    return np.where(e > start, between[0], first), np.where(e > start, between[1], slope)
+
+
+def _largest(e: Any, move: Any, change: Any, samples: Any, cases: Sequence[Case]) -> tuple[Floats, Floats]:
+    values, slopes = hockey_sticks(e, move, change, samples, cases)
+    best = values.argmax(axis=1)[:, None]
+    return np.take_along_axis(values, best, axis=1)[:, 0], np.take_along_axis(slopes, best, axis=1)[:, 0]
+
+
 def hockey_stick(e: Any, move: Any, change: Any, samples: Any, cases: Sequence[Case]) -> Floats:
     """The curve in floats, at every real e. Arguments as in :func:`hockey_sticks`; the result has one dimension."""
     e = np.atleast_1d(np.asarray(e, dtype=float))
-    largest = hockey_sticks(np.abs(e), move, change, samples, cases)[0].max(axis=1)
+    largest, _ = curve(np.abs(e), move, change, samples, cases)
     return np.asarray(np.where(e < 0, -np.expm1(np.minimum(e, 0)) + np.exp(np.minimum(e, 0)) * largest, largest))
 
 
@@ -466,9 +553,12 @@ def _lines(
     e: Sequence[arb], move: Sequence[arb], change: Sequence[arb], samples: int, cases: Sequence[Case]
 ) -> list[list[_Line]]:
     """One line for each point and case; where it runs and its step come from floats, and are exact from there on."""
-    family = _family([float(v) for v in e], [float(v) for v in move], [float(v) for v in change], samples, cases)
-    with np.errstate(all="ignore"):  # where r >= 1 there is no line, and its place is not a number
-        sigma, step, left, right = _places(family)
+    if all(_is_closed(case, samples) for case in cases):
+        sigma = step = left = right = np.zeros((len(e), len(cases)))  # nothing is integrated
+    else:
+        family = _family([float(v) for v in e], [float(v) for v in move], [float(v) for v in change], samples, cases)
+        with np.errstate(all="ignore"):  # where r >= 1 there is no line, and its place is not a number
+            sigma, step, left, right = _places(family)
     return [
         [
             _line(e[i], move[i], change[i], samples, case, [arb(float(v[i, j])) for v in (sigma, step, left, right)])
@@ -509,10 +599,16 @@ def _cosine(turn: Fraction) -> arb:
     return arb.cos_pi(ball_of(turn))
 
 
+def _is_closed(case: Case, samples: int) -> bool:
+    return case.turn == 0 and not samples
+
+
 def _closed_form(line: _Line) -> arb:
-    """The case of one dimension without draws, as in floats: the loss is above e outside two roots, or between them."""
+    """As in floats: the loss is above e outside two roots, between them, or beyond one."""
     move, r = line.move_squared.sqrt(), line.quadratic
     k = line.e - line.move_squared / 2 - line.shift
+    if _vanishes(r):
+        return line.shift.exp() * _normal(-k / move) - line.e.exp() * _normal(-k / move - move)
     square = line.move_squared + 2 * r * k
     mass = line.shift.exp() / (1 - r).sqrt()
     if not square > 0:
@@ -534,7 +630,7 @@ def _normal(x: arb) -> arb:
 
 
 def _bound(line: _Line, case: Case) -> arb:
-    if case.turn == 0 and not line.spectrum and not _vanishes(line.quadratic):
+    if _is_closed(case, line.samples):
         return _closed_form(line)
     if line.is_bounded():
         return arb(0)
@@ -566,9 +662,44 @@ def certified_hockey_stick(
     """
     # for e < 0 the exchanged pair; either form is valid on both sides of 0, so its ball may hold 0
     signs = [-1 if v.mid() < 0 else 1 for v in e]
-    lines = _lines([s * v for s, v in zip(signs, e, strict=True)], move, change, samples, cases)
-    largest = [_maximum([_bound(line, case) for line, case in zip(row, cases, strict=True)]) for row in lines]
+    points = [s * v for s, v in zip(signs, e, strict=True)]
+    if _knows_the_angle(samples, cases):
+        largest = [_of_the_mean(*point, cases) for point in zip(points, move, change, strict=True)]
+    else:
+        largest = _maxima(points, move, change, samples, cases)
     return [1 - v.exp() + v.exp() * f if s < 0 else f for s, v, f in zip(signs, e, largest, strict=True)]
+
+
+def _of_the_mean(e: arb, move: arb, change: arb, cases: Sequence[Case]) -> arb:
+    """The curve of the mean alone, by what is known of the angle: where the balls leave that open, by the grid."""
+    if not change < 1:
+        return arb("inf")
+    spread = change / (1 - change)
+    middle = move * move / 2 + (spread - change) / 2  # K = 0
+    end = middle + spread * ball_of(ANGLE_ZERO_FROM)
+    start = middle - spread * RELATIVE  # a bit lower, where the sign of K is certain
+
+    def worst(at: arb, some: Sequence[Case]) -> arb:
+        return _maxima([at], [move], [change], 0, some)[0]
+
+    if e >= end:
+        return worst(e, (ALONG,))
+    if e <= start:
+        return worst(e, (FLAT, ACROSS))
+    grid = worst(e, cases)
+    if not start < e < end:
+        return grid
+    share = (e.exp() - start.exp()) / (end.exp() - start.exp())
+    chord = (1 - share) * worst(start, (FLAT, ACROSS)) + share * worst(end, (ALONG,))
+    return min((bound for bound in (grid, chord) if bound.is_finite()), key=float, default=arb("inf"))
+
+
+def _maxima(
+    e: Sequence[arb], move: Sequence[arb], change: Sequence[arb], samples: int, cases: Sequence[Case]
+) -> list[arb]:
+    """For each point the largest of the cases."""
+    lines = _lines(e, move, change, samples, cases)
+    return [_maximum([_bound(line, case) for line, case in zip(row, cases, strict=True)]) for row in lines]
 
 
 def _maximum(balls: Sequence[arb]) -> arb:

@@ -36,14 +36,38 @@ __all__ = [
 def is_adjacent(x: object, x_prime: object) -> bool:
     """Definition 2: two data sets of one shape, (n, d), that differ in at most one row.
 
+    Parameters
+    ----------
+    x, x_prime
+        Data sets, rows of exact numbers or floats.
+
+    Returns
+    -------
+    bool
+        False where the shapes differ: rows are replaced, never added or removed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is not a matrix of finite numbers, naming the argument.
+
     Privacy
     -------
     Not private.
+
+    References
+    ----------
+    Definition 2.
     """
     a, b = exact_matrix("x", x), exact_matrix("x_prime", x_prime)
     if (a.nrows(), a.ncols()) != (b.nrows(), b.ncols()):
         return False
     return sum(u != v for u, v in zip(a.tolist(), b.tolist(), strict=True)) <= 1
+
+
+def _require_weights(weights: Sequence[Fraction], rows: int) -> None:
+    if len(weights) != rows:
+        raise ValueError(f"weights must be {rows} numbers, one a row, got {len(weights)}")
 
 
 def is_good_weighting(y: object, weights: Sequence[Fraction], lam: Real) -> bool:
@@ -63,6 +87,11 @@ def is_good_weighting(y: object, weights: Sequence[Fraction], lam: Real) -> bool
     bool
         False where the weighted second moment is singular, since the definition asks for its inverse.
 
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong type, shape or number of weights, naming the argument.
+
     Privacy
     -------
     Not private.
@@ -72,6 +101,7 @@ def is_good_weighting(y: object, weights: Sequence[Fraction], lam: Real) -> bool
     Definition 23.
     """
     rows, threshold = exact_matrix("y", y), to_fmpq(as_rational("lam", lam))
+    _require_weights(weights, rows.nrows())
     if not all(0 <= w <= 1 for w in weights):
         return False
     inverse = inverse_or_none(second_moment(rows, weights))
@@ -84,9 +114,32 @@ def is_good_weighting(y: object, weights: Sequence[Fraction], lam: Real) -> bool
 def is_good_subset(y: object, subset: Iterable[int], lam: Real) -> bool:
     """Definitions 5 and 23: the weights 1/m on ``subset`` and 0 elsewhere are a ``lam``-good weighting of the m rows ``y``.
 
+    Parameters
+    ----------
+    y
+        m x d paired rows.
+    subset
+        Indices of rows, in 0..m-1.
+    lam
+        Threshold, in squared Mahalanobis units.
+
+    Returns
+    -------
+    bool
+        False where the second moment of the subset is singular.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong type or shape, naming the argument.
+
     Privacy
     -------
     Not private.
+
+    References
+    ----------
+    Definitions 5 and 23.
     """
     rows, members = exact_matrix("y", y), frozenset(subset)
     m = rows.nrows()
@@ -117,6 +170,16 @@ def is_weighted_core(
     reference
         Distinct indices in 0..n-1.
 
+    Returns
+    -------
+    bool
+        False where the weights are no distribution.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong type, shape or number of weights, or indices that are not distinct and in range, naming the argument.
+
     Privacy
     -------
     Not private.
@@ -126,6 +189,7 @@ def is_weighted_core(
     Definition 35.
     """
     rows, degree = exact_matrix("x", x), as_rational("tau", tau)
+    _require_weights(weights, rows.nrows())
     if sum(weights) != 1 or min(weights) < 0:
         return False
     inverse = inverse_or_none(exact_matrix("covariance", covariance))
@@ -149,6 +213,31 @@ def is_degree_representative(
 
     "Near" is squared distance at most 4 Lambda_2k in PRINTED and 2 Lambda_2k in REPAIRED: only the latter meets the radius
     of Definition 35, which Lemma 38 needs.
+
+    Parameters
+    ----------
+    x
+        n x d rows.
+    covariance
+        d x d matrix whose inverse gives the norm.
+    lambda_0
+        Outlier threshold, in squared Mahalanobis units; n must be above (50/9) lambda_0.
+    k
+        The levels are 0..2k.
+    reference
+        Distinct indices in 0..n-1.
+    edition
+        Its distance thresholds, and the factor before Lambda_2k.
+
+    Returns
+    -------
+    bool
+        False where the covariance is singular or R is empty.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong type or shape, or indices that are not distinct and in range, naming the argument.
 
     Privacy
     -------
@@ -179,6 +268,23 @@ def is_well_concentrated(x: object, lambda_0: Real) -> bool:
 
     The covariance is Sigma_x = (1/2m) sum (x_i - x_{i+m})(x_i - x_{i+m})^T, the factor 1/(2m) of Algorithm 3 and not the
     1/(sqrt 2 m) that Eq. (24) prints; it must be invertible.
+
+    Parameters
+    ----------
+    x
+        n x d rows.
+    lambda_0
+        Threshold, in squared Mahalanobis units.
+
+    Returns
+    -------
+    bool
+        False where the covariance is singular, and for n < 2.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong type or shape, naming the argument.
 
     Privacy
     -------

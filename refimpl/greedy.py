@@ -7,16 +7,16 @@ and the slope of the true one at the point where the walk used it last; a few ro
 curves, all points at once, make the two agree to the last digits. Both steps, (a) in e and (b) in u = 1 - p, are solved by
 Newton's method.
 
-**The search.** For each (k, W) the least noise is the root of log(p_{k-1}/delta), continued beyond where the walk ends. Over
-(k, W) it is flat near its minimum: a grid in k, then a pattern search with shrinking steps. During the search a single case
-of the curve stands for all, and where epsilon is small several steps of the law are taken as one.
+**The search.** For each (k, W) the least noise is that at which the walk needs exactly k levels, fractions of a level included;
+the difference is called the gap. Over (k, W) it is flat near its minimum: a grid in k, then a pattern search with shrinking
+steps. During the search a single case of the curve stands for all, and several steps of a long law are taken as one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from refimpl.curves import Case, cases_of, hockey_sticks
+from refimpl.curves import ALONG, Case, cases_of, curve, hockey_sticks
 
-__all__ = ["TASKS", "Found", "least_rows", "search"]
+__all__ = ["MOST_LEVELS", "TASKS", "Found", "least_ratio", "least_rows", "search"]
 
 Floats = NDArray[np.float64]
 
@@ -38,13 +38,15 @@ RESERVE = 1e-9
 ROUNDING = 1e-15
 """Of a u that (b) allows: u' - e^eps u is compared with a delta that may be many orders below u."""
 
-MARGIN = 0.02
-"""By which the law ends early at the least n with all noise allowed: nearer to it a walk need not settle."""
-
-MOST_LEVELS = 1 << 14
+MOST_LEVELS = 1 << 16
+ANY_LAMBDA = 50.0  # where only n/lambda_0 matters
+FINE_FROM = 1e-4
 MOST_NOISE = 20.0  # log of the noise over that of a mechanism without a test, which is the least conceivable
 FAR = 600.0  # in e: what is beyond is 0, and e^e must have room
-COARSE_STEPS = 160  # of the law while searching; a longer one is walked in strides
+COARSE_STEPS = 72  # of the law while searching; a longer one is walked in strides
+FINE_STEPS = 180  # of the law in the last stages of the search
+ROOT_HALF = math.sqrt(0.5)
+SMALL_STEP = 1e-6  # of Newton's method, in widths: the next would be lost in the rounding
 
 
 @dataclass(frozen=True)
@@ -80,38 +82,42 @@ class _Model(NamedTuple):
 
     def value(self, e: float) -> float:
         """The curve at e."""
-        if e < 0:
-            return 1.0 if e < -FAR else -math.expm1(e) + math.exp(e) * self.value(-e)
-        return self.positive(e)[0]
+        return self.both(e)[0]
 
-    def slope(self, e: float) -> float:
-        """Its derivative."""
-        if e < 0:
-            return -0.0 if e < -FAR else math.exp(e) * (self.value(-e) - 1 - self.slope(-e))
-        return self.positive(e)[1]
+    def both(self, e: float) -> tuple[float, float]:
+        """Curve and derivative at any e."""
+        if e >= 0:
+            return self.positive(e)
+        if e < -FAR:
+            return 1.0, -0.0
+        growth, (value, slope) = math.exp(e), self.positive(-e)
+        return growth * value - math.expm1(e), growth * (value - 1 - slope)
 
     def positive(self, e: float) -> tuple[float, float]:
         """Curve and derivative at e >= 0."""
+        width = self.width
         if e > FAR:
             return 0.0, 0.0
+        near, half = e / width, width / 2
+        other = math.exp(e) * math.erfc((near + half) * ROOT_HALF)
+        price = math.erfc((near - half) * ROOT_HALF) - other
         x = e - self.at
-        yielding = 1 + 2 * abs(x) / self.width
-        factor = math.exp(self.tilt * x / yielding)
-        value = _price(self.width, e) * factor
-        flat = -math.exp(e) * math.erfc((e / self.width + self.width / 2) / math.sqrt(2)) / 2
-        return value, flat * factor + self.tilt / yielding**2 * value
+        yielding = 1 + 2 * abs(x) / width
+        half_factor = math.exp(self.tilt * x / yielding) / 2
+        value = price * half_factor
+        return value, self.tilt / (yielding * yielding) * value - other * half_factor
 
     def loss_at(self, target: float, e: float) -> float:
         """The e at which the curve has the value ``target``, by Newton's method for its logarithm from e."""
+        enough = SMALL_STEP * self.width
         for _ in range(60):
-            value = self.value(e)
-            slope = self.slope(e)
-            if value < 1e-290 or slope >= 0:
-                e /= 2
+            value, slope = self.both(e)
+            if value < 1e-290 or slope >= 0:  # too far, or just below 0, where a curve can have a little hill
+                e = abs(e) / 2
                 continue
             step = math.log(target / value) * value / slope
             e += max(-1.0, min(1.0, step)) if abs(e) < 1 else step
-            if abs(step) < 1e-14 * (1 + abs(e)):
+            if abs(step) < enough:
                 break
         return e
 
@@ -144,21 +150,16 @@ def _models(e: Floats, values: Floats, slopes: Floats, start: Floats) -> tuple[F
 
 @dataclass(frozen=True, eq=False)
 class _Walk:
-    """u_z and p_z at the points of a walk, log(p_{k-1}/delta), and the e at which its curves were used.
-
-    ``settled`` tells whether the models had the values of the true curves there.
-    """
+    """u_z and p_z at the points of a walk, how many levels it is short of, and the e at which its curves were used."""
 
     u: list[float]
     p: list[float]
     gap: float
     points: Floats
-    settled: bool = False
 
 
-def _gain_step(u: float, epsilon: float, delta: float, model: _Model, stride: int) -> float:
+def _gain_step(u: float, growth: float, epsilon: float, delta: float, model: _Model) -> float:
     """The largest u' that (b) allows, 1 or more if all."""
-    growth = math.exp(epsilon)
     if growth * u + delta >= 1:
         return 1.0
     found = growth * u + delta
@@ -167,9 +168,16 @@ def _gain_step(u: float, epsilon: float, delta: float, model: _Model, stride: in
         value, slope = model.positive(e)
         step = (found - growth * u - delta + (1 - found) * value) / max(1 - value + slope, 0.05)
         found = min(found - step, (1 + found) / 2)
-        if found <= growth * u or abs(step) <= 1e-15 * found:
+        if found <= growth * u or abs(step) <= max(1e-15 * found, SMALL_STEP * model.width * (1 - found)):
             break
+    return found
+
+
+def _several(found: float, u: float, growth: float, epsilon: float, stride: int) -> float:
+    """U after so many steps as that from u to ``found``, which differ from e^epsilon u by one and the same number."""
     excess = max(found - growth * u, 0.0)  # up to growth * u (b) follows from (a)
+    if stride == 1:
+        return (growth * u + excess) * (1 - ROUNDING)
     steps = math.exp(epsilon * stride) * u + excess * math.expm1(epsilon * stride) / math.expm1(epsilon)
     return steps * (1 - ROUNDING)
 
@@ -177,33 +185,67 @@ def _gain_step(u: float, epsilon: float, delta: float, model: _Model, stride: in
 def _walk(epsilon: float, delta: float, models: Sequence[_Model], sizes: Sequence[int]) -> _Walk:
     """The greedy law with models of the curves, first those for (a), then those for (b).
 
-    The gap is infinite where the law comes to a halt.
+    The smaller u' counts. The gap is infinite where the law comes to a halt.
     """
-    u, p, passed, halted = [0.0], [1.0], 0, False
-    points = np.full(2 * len(sizes), epsilon)
-    e = epsilon / 2
+    us, ps, passed, growth = [0.0], [1.0], 0, math.exp(epsilon)
+    points, count = np.full(2 * len(sizes), epsilon), len(sizes)
+    e, last = epsilon / 2, 0.0
     for i, stride in enumerate(sizes):
-        here = p[-1]
+        here, u = ps[-1], us[-1]
         if here <= delta:
             passed += stride
             continue
-        e = models[i].loss_at(delta / here, e)
-        u_b = _gain_step(u[-1], epsilon, delta, models[i + len(sizes)], stride)
-        if e >= epsilon or u_b <= u[-1]:
-            halted = True
-            break
-        drop = (epsilon - e) * stride
-        u_a = u[-1] - here * math.expm1(-drop)
-        if u_a <= u_b or u_b >= 1:
-            u.append(u_a)
-            p.append(here * math.exp(-drop))
+        after = _gain_only(u, here, (epsilon, growth, delta), (models[i], models[i + count]), stride)
+        if after is not None:
+            drop, last = _logs(here, u, 1 - after, after) / stride, 0.0
+            us.append(after)
+            ps.append(1 - after)
         else:
-            u.append(u_b)
-            p.append(1 - u_b)
-            drop = math.log(here / p[-1]) if here < 0.5 else math.log1p(-u[-2]) - math.log1p(-u_b)
-        points[i], points[i + len(sizes)] = epsilon - drop / stride, epsilon + drop / stride
-    gap = math.inf if halted else math.log(p[-1] / delta) - passed * epsilon
-    return _Walk(u, p, gap, points)
+            e = models[i].loss_at(delta / here, e)
+            drop = epsilon - e
+            if drop <= 0:
+                return _Walk(us, ps, math.inf, points)
+            if u >= 0.5 and -here * math.expm1(-drop) > (growth - 1) * u:  # else (b) follows from (a)
+                u_b = _gain_step(u, growth, epsilon, delta, models[i + count])
+                drop = min(drop, _logs(here, u, 1 - u_b, u_b)) if u_b < 1 else drop
+            rate, last = (drop - last) / sizes[i - 1] if last else 0.0, drop
+            whole = stride * max(drop + rate * (stride - 1) / 2, drop / 2)
+            us.append(u - here * math.expm1(-whole))
+            ps.append(here * math.exp(-whole))
+        if us[-1] <= u:
+            return _Walk(us, ps, math.inf, points)
+        points[i], points[i + count] = epsilon - drop, epsilon + drop
+    return _Walk(us, ps, _missing(ps, epsilon, delta, sizes, passed), points)
+
+
+def _missing(ps: Sequence[float], epsilon: float, delta: float, sizes: Sequence[int], passed: int) -> float:
+    """How many levels more the law needs to come down to delta, about; how many it could do without, negative, if it does.
+
+    Where f(e) = 1 - e^e, as for e far below 0, p falls by epsilon p + delta in a level.
+    """
+    if ps[-1] > delta:
+        return math.log((epsilon * ps[-1] / delta + 1) / (epsilon + 1)) / epsilon
+    share = math.log(delta / ps[-1]) / math.log(ps[-2] / ps[-1]) if len(ps) > 1 else 1.0
+    return -passed - share * sizes[len(ps) - 2]
+
+
+def _gain_only(
+    u: float, here: float, budget: tuple[float, float, float], models: tuple[_Model, _Model], stride: int
+) -> float | None:
+    """U after a stride if it is (b)'s alone to say: below 1/2, and what (b) allows meets (a)."""
+    epsilon, growth, delta = budget
+    if u >= 0.5:
+        return None
+    found = _gain_step(u, growth, epsilon, delta, models[1])
+    if found >= 1 or here * models[0].value(epsilon + math.log1p(-found) - math.log1p(-u)) > delta:
+        return None
+    after = _several(found, u, growth, epsilon, stride)
+    return after if stride == 1 or after < 0.6 else None
+
+
+def _logs(here: float, u: float, after: float, u_after: float) -> float:
+    """log(p/p'), to full relative accuracy."""
+    return math.log(here / after) if here < 0.5 else math.log1p(-u) - math.log1p(-u_after)
 
 
 # The bounds in floats ------------------------------------------------------------------------------------------------
@@ -279,6 +321,8 @@ class _Levels:
         )
         self.log_most = math.log(ideal / self.change[0])
         self.log_balance = math.log(self.move[0] / self.change[0]) if self.move[0] else 0.0
+        self.steepness = 0.0  # of the gap in x, once it is known
+        self.largest: NDArray[np.intp] | None = None  # which case is it at each point, once all were looked at
 
     def noise(self, x: float) -> tuple[float, float]:
         """C and N, as reals, at x."""
@@ -304,62 +348,140 @@ class _Levels:
         """The x beyond which more noise is not to be had, or not worth a name."""
         return self.log_most if self.task == "covariance" else MOST_NOISE
 
-    def curves(self, noise: tuple[float, float], cases: Sequence[Case]) -> tuple[Floats, Floats]:
-        """All cases of f_z where the last walk used it, and their slopes."""
-        moves, changes = np.tile(self.move, 2) / noise[0], np.tile(self.change, 2)
-        return hockey_sticks(np.abs(self.points), moves, changes, noise[1], cases)
+    def curve(self, noise: tuple[float, float], cases: Sequence[Case]) -> tuple[Floats, Floats]:
+        """f_z where the last walk used it, and its slope.
+
+        Which case is the largest is looked up at some points; between two with one answer, that one is evaluated alone.
+        """
+        (e, moves, changes), half = self.used(noise), len(self.points) // 2
+        if noise[1] == 0 or len(cases) < 3:
+            return curve(e, moves, changes, noise[1], cases)
+        if self.largest is None:
+            turning = np.arange(half - 20, half + 1).clip(0)  # at the last scores the angle turns quickly
+            probes = np.unique(np.concatenate([np.arange(0, 2 * half, 2 + half // 50), turning, [2 * half - 1]]))
+            best = hockey_sticks(e[probes], moves[probes], changes[probes], noise[1], cases)[0].argmax(axis=1)
+            after = np.searchsorted(probes, np.arange(2 * half))
+            before = np.where(probes[after] == np.arange(2 * half), after, after - 1)
+            groups = np.where(best[before] == best[after], best[after], -1)
+        else:
+            groups = self.largest
+        values, slopes = np.empty(2 * half), np.empty(2 * half)
+        for j in np.unique(groups):
+            at = np.flatnonzero(groups == j)
+            some = cases if j < 0 else (cases[j],)
+            values[at], slopes[at] = curve(e[at], moves[at], changes[at], noise[1], some)
+        return values, slopes
+
+    def used(self, noise: tuple[float, float]) -> tuple[Floats, Floats, Floats]:
+        """The e, move and change of f_z where the last walk used it."""
+        return np.abs(self.points), np.tile(self.move, 2) / noise[0], np.tile(self.change, 2)
+
+    def full_curve(self, noise: tuple[float, float], cases: Sequence[Case]) -> tuple[Floats, Floats]:
+        """f_z and its slope where the last walk used it, by every case; later rounds look at the largest of each."""
+        if noise[1] == 0:
+            return curve(*self.used(noise), noise[1], cases)
+        values, slopes = hockey_sticks(*self.used(noise), noise[1], cases)
+        self.largest, rows = values.argmax(axis=1), np.arange(len(values))
+        return values[rows, self.largest], slopes[rows, self.largest]
+
+    def holds(self, walk: _Walk, values: Floats) -> bool:
+        """Whether a walk of single steps meets (a) and (b) with these values of f_z(|e|), but for part of the reserve."""
+        u, p, half = np.array(walk.u), np.array(walk.p), len(values) // 2
+        below = np.minimum(self.points, 0)
+        values = np.exp(below) * values - np.expm1(below) * (self.points < 0)
+        steps = len(u) - 1
+        losses = p[:-1] * values[:steps]
+        gains = np.maximum(u[1:] - math.exp(self.epsilon) * u[:-1], 0) + p[1:] * values[half : half + steps]
+        return bool(max(losses.max(), gains.max()) <= self.delta * (1 + RESERVE / 3))
 
     def walk(self, noise: tuple[float, float], cases: Sequence[Case], exactness: float) -> _Walk:
-        """The walk at a noise, compared with the true curves until its gap settles."""
-        rows, last = np.arange(len(self.points)), math.inf
+        """The walk at a noise, compared with the true curves until its gap and its points settle."""
+        last = math.inf
         for again in range(16):
-            values, slopes = self.curves(noise, cases)
-            best = values.argmax(axis=1)
-            self.widths, tilts, places = _models(self.points, values[rows, best], slopes[rows, best], self.widths)
-            models = [
-                _Model(*three) for three in zip(self.widths.tolist(), tilts.tolist(), places.tolist(), strict=True)
-            ]
-            walk = _walk(self.epsilon, self.delta, models, self.sizes)
+            walk = self.round(*self.curve(noise, cases))
             moved = float(np.abs(walk.points - self.points).max())
             self.points = walk.points
             if abs(walk.gap - last) <= exactness and moved <= exactness * self.epsilon:
-                return replace(walk, settled=True)
+                break
             if again > 2 and walk.gap == last == math.inf:
                 break
             last = walk.gap
         return walk
 
+    def round(self, values: Floats, slopes: Floats) -> _Walk:
+        """One walk with models of the curves at the points so far, where they have these values and slopes."""
+        self.widths, tilts, places = _models(self.points, values, slopes, self.widths)
+        three = zip(self.widths.tolist(), tilts.tolist(), places.tolist(), strict=True)
+        return _walk(self.epsilon, self.delta, [_Model(*numbers) for numbers in three], self.sizes)
+
+    def law(self, noise: tuple[float, float], cases: Sequence[Case]) -> _Walk | None:
+        """The walk of single steps that ends in time and meets (a) and (b) with the true curves; None if there is none.
+
+        At a kink of a curve the points can go to and fro. Later rounds go half the way where they turned back, until what is
+        left does not matter.
+        """
+        last, before = math.inf, np.zeros_like(self.points)
+        values, slopes = self.curve(noise, cases)
+        for again in range(40):
+            walk = self.round(values, slopes)
+            moves = walk.points - self.points
+            turned = (moves * before < 0) & (again > 5) & (np.abs(moves) > 1e-8 * self.epsilon)
+            self.points, before = np.where(turned, self.points + moves / 2, walk.points), moves
+            values, slopes = self.curve(noise, cases)
+            if not turned.any() and walk.gap < math.inf and self.holds(walk, values):
+                values, slopes = self.full_curve(noise, cases)
+                if self.holds(walk, values) and (walk.gap <= 0 or abs(walk.gap - last) < 1e-9):
+                    return walk if walk.gap <= 0 else None
+            if again > 2 and walk.gap == last == math.inf:
+                break
+            last = walk.gap
+        return None
+
     def least(self, cases: Sequence[Case], start: float, tolerance: float, step: float) -> float | None:
-        """The least x at which the walk ends in time, from above to within the tolerance; None if there is none."""
+        """The least x at which the walk ends in time, from above to within the tolerance; None if there is none.
+
+        Where the gap's slope is known from before, the first steps are Newton's.
+        """
 
         def gap(x: float) -> float:
             return self.walk(self.noise(x), cases, 30 * tolerance).gap
 
         low, high = -math.inf, math.inf
-        x, at_low, at_high = min(start, self.most()), math.inf, 0.0
+        x, at_low, at_high, least_step = min(start, self.most()), math.inf, 0.0, 2 * tolerance
         while high - low > 1e200:
             value = gap(x)
+            further = step
+            if self.steepness and math.isfinite(value):
+                further = min(max(1.1 * abs(value) / self.steepness, least_step), 4 * step)
             if value > 0:
                 if x >= self.most():
                     return None
-                low, at_low, x = x, value, min(x + step, self.most())
+                low, at_low, x = x, value, min(x + further, self.most())
             else:
-                high, at_high, x = x, value, x - step
+                high, at_high, x = x, value, x - further
                 if x < -MOST_NOISE:
                     return high
-            step *= 3
-        while high - low > tolerance:
-            x = (low + high) / 2
-            if math.isfinite(at_low):
-                share = at_low / (at_low - at_high)
-                x = low + (high - low) * min(max(share, 0.02), 0.98)
-                x = min(max(x, low + tolerance / 4), high - tolerance / 4)
-            value = gap(x)
-            if value > 0:
-                low, at_low, at_high = x, value, at_high / 2
-            else:
-                high, at_high, at_low = x, value, at_low / 2
-        return high
+            step, least_step = 3 * step, 4 * least_step
+        self.steepness = (at_low - at_high) / (high - low) if math.isfinite(at_low) else 0.0
+        return _root(gap, low, high, at_low, at_high, tolerance)
+
+
+def _root(
+    gap: Callable[[float], float], low: float, high: float, at_low: float, at_high: float, tolerance: float
+) -> float:
+    """Where a falling function comes to 0, from above to within the tolerance; at low it is positive, at high it is not."""
+    while high - low > tolerance:
+        x = (low + high) / 2
+        if at_high < at_low < math.inf:
+            share = at_low / (at_low - at_high)
+            x = low + (high - low) * min(max(share, 0.02), 0.98)
+            x = min(max(x, low + tolerance / 4), high - tolerance / 4)
+        value = gap(x)
+        if value > 0:
+            low, at_low, at_high = x, value, at_high / 2
+        else:
+            high, at_high, at_low = x, value, at_low / 2
+    return high
 
 
 # The search over (k, W) ----------------------------------------------------------------------------------------------
@@ -373,11 +495,14 @@ def _most_window(n: float, lambda_0: float, k: int) -> int:
 class _Search:
     """A pattern search over k and the share of the largest window, with one case of the curve for all."""
 
-    def __init__(self, task: str, n: int, d: int, budget: tuple[float, float, float]) -> None:
+    def __init__(self, task: str, n: float, d: int, budget: tuple[float, float, float]) -> None:
         self.task, self.n, self.budget = task, n, budget
         self.all_cases = cases_of(d, mean=task != "covariance", draws=task != "mean")
-        self.one_case = self.all_cases[1:2] if d > 1 and task != "covariance" else self.all_cases
+        self.one_case = {"mean": (ALONG,), "gaussian": self.all_cases[1:2]}.get(task, self.all_cases)
+        if d == 1:
+            self.one_case = self.all_cases
         self.best: tuple[float, int, int] | None = None
+        self.start, self.steepness = 0.2, 0.0
         self.seen: set[tuple[int, int, float]] = set()
 
     def levels(self, k: int, window: int, stride: int) -> _Levels | None:
@@ -389,20 +514,22 @@ class _Search:
             return None
         return _Levels(self.task, self.n, self.budget, k, window, stride)
 
-    def attempt(self, k: int, window: int, tolerance: float) -> bool:
+    def attempt(self, k: int, window: int, tolerance: float, stride: int) -> bool:
         """Whether (k, W) beats the best so far by more than the tolerance; it then becomes the best."""
         if (k, window, tolerance) in self.seen:
             return False
         self.seen.add((k, window, tolerance))
-        levels = self.levels(k, window, 1 + k // COARSE_STEPS)
+        levels = self.levels(k, window, stride)
         if levels is None:
             return False
         goal = levels.most() if self.best is None else levels.x_of(self.best[0] - tolerance)
         if goal < -MOST_NOISE or levels.walk(levels.noise(goal), self.one_case, 0.1).gap > 0:
             return False
-        x = levels.least(self.one_case, min(goal, 0.2), tolerance, 20 * tolerance)
+        levels.steepness = self.steepness
+        x = levels.least(self.one_case, min(goal, self.start), tolerance, 20 * tolerance)
         if x is None:
             return False
+        self.start, self.steepness = x, levels.steepness
         self.best = levels.score(x), k, window
         return True
 
@@ -412,27 +539,35 @@ class _Search:
         share = 0.5 if self.task == "covariance" else 0.65
         k, misses = _fewest_levels(epsilon, delta), 0
         while k <= min(self.n / lambda_0 / 2 + 1, MOST_LEVELS) and misses < 3:
-            better = self.attempt(k, max(1, round(share * _most_window(self.n, lambda_0, k))), 1e-2)
+            window = max(1, round(share * _most_window(self.n, lambda_0, k)))
+            better = self.attempt(k, window, 1e-2, 1 + k // COARSE_STEPS)
             misses = misses + 1 if self.best and not better else 0
             k = max(k + 1, round(k * 1.3))
         if self.best is not None:
-            for factor, tolerance in ((1.15, 3e-3), (1.07, 1e-3), (1.03, 2e-4)):
+            for factor, tolerance in ((1.15, 3e-3), (1.07, 1e-3)):
                 self.descend(factor, tolerance)
+            _, k, window = self.best
+            self.best = None  # its score is that of long strides
+            if self.attempt(k, window, FINE_FROM, 1 + k // FINE_STEPS):
+                self.descend(1.03, FINE_FROM)
+                self.descend(1.015, FINE_FROM / 4)
         return self.best
 
     def descend(self, factor: float, tolerance: float) -> None:
         """Steps by one factor in k or in the window as long as they help."""
-        helped = True
+        helped, steps = True, COARSE_STEPS if tolerance > FINE_FROM else FINE_STEPS
+        assert self.best is not None, "the grid found a first pair"
+        stride = 1 + self.best[1] // steps  # one for all, or its change would be taken for one of the noise
         while helped:
-            assert self.best is not None, "the grid found a first pair"
             _, k, window = self.best
             up, down = max(k + 1, round(k * factor)), min(k - 1, round(k / factor))
-            helped = any([self.attempt(up, window, tolerance), self.attempt(down, window, tolerance)])
+            tried = [self.attempt(at, window, tolerance, stride) for at in (up, down)]
             _, k, window = self.best
             most = _most_window(self.n, self.budget[2], k)
             wide = min(most, max(window + 1, round(window * factor**2)))
             narrow = max(1, min(window - 1, round(window / factor**2)))
-            helped = any([self.attempt(k, wide, tolerance), self.attempt(k, narrow, tolerance)]) or helped
+            tried += [self.attempt(k, at, tolerance, stride) for at in (wide, narrow)]
+            helped = any(tried)
 
 
 def _fewest_levels(epsilon: float, delta: float) -> int:
@@ -447,90 +582,101 @@ def _fewest_levels(epsilon: float, delta: float) -> int:
 
 
 class _Rows:
-    """A pattern search for the least n at which some (k, share of the largest window) has a law with all the noise it likes."""
+    """A pattern search for the least H = n/lambda_0 at which some (k, W) has a law.
 
-    def __init__(self, task: str, d: int, budget: tuple[float, float, float]) -> None:
-        self.task, self.d, self.budget = task, d, budget
-        self.best: tuple[int, int, int] | None = None
-        self.seen: set[tuple[int, float]] = set()
-        self.share = 0.6
+    With all the noise that one likes the move of the mean does not matter, and what is left depends on n and lambda_0 through H
+    only.
+    """
 
-    def admits(self, n: int, k: int, share: float, *, fine: bool = False) -> int | None:
-        """The window of n rows if the law ends there, else None. Where all noise is allowed every angle is alike."""
-        search = _Search(self.task, n, self.d, self.budget)
-        window = max(1, round(share * _most_window(n, self.budget[2], k)))
-        levels = search.levels(k, window, 1 if fine else 1 + k // COARSE_STEPS)
-        if levels is None or levels.most() < -MOST_NOISE:
-            return None
-        walk = levels.walk(levels.noise(levels.most()), search.one_case, 1e-6 if fine else 0.01)
-        return window if walk.gap <= 0 else None
+    def __init__(self, task: str, d: int, epsilon: float, delta: float) -> None:
+        self.task, self.d, self.budget = task, d, (epsilon, delta, ANY_LAMBDA)
+        self.best: tuple[float, int, int] | None = None
+        self.seen: set[tuple[int, int]] = set()
 
-    def least(self, k: int, share: float, low: int, high: int, *, fine: bool = False) -> int:
-        """The least n in (low, high] for (k, share), nearly; high admits it, low does not."""
-        while high - low > max(1, high >> (14 if fine else 12)):
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.admits(middle, k, share, fine=fine) else (middle, high)
-        return high
+    def levels(self, h: float, k: int, window: int, stride: int) -> tuple[_Search, _Levels | None]:
+        """The walks for (k, W) at H = h, or None where the gate is closed."""
+        search = _Search(self.task, h * ANY_LAMBDA, self.d, self.budget)
+        levels = search.levels(k, window, stride)
+        return search, None if levels is None or levels.most() < -MOST_NOISE else levels
 
-    def attempt(self, k: int, share: float) -> bool:
-        """Whether (k, share) needs fewer rows than the best so far, which it then becomes."""
-        if (k, share) in self.seen or k < 2 or not 0 < share <= 1:
+    def gap(self, h: float, k: int, window: int, stride: int, exactness: float) -> float:
+        """By how many levels the law is too long. Where all noise is allowed every angle is alike, but not its bound."""
+        search, levels = self.levels(h, k, window, stride)
+        cases = search.all_cases if self.task == "mean" and stride == 1 else search.one_case
+        return math.inf if levels is None else levels.walk(levels.noise(levels.most()), cases, exactness).gap
+
+    def least(self, k: int, window: int, low: float, high: float, stride: int, tolerance: float) -> float:
+        """The least H in (low, high] for (k, W), nearly; high admits it, low does not."""
+
+        def gap(x: float) -> float:
+            return self.gap(math.exp(x), k, window, stride, 1e-3 if tolerance > FINE_FROM else 1e-6)
+
+        bottom, top = math.log(low), math.log(high)
+        return math.exp(_root(gap, bottom, top, gap(bottom), gap(top), tolerance))
+
+    def attempt(self, k: int, window: int, tolerance: float, stride: int) -> bool:
+        """Whether (k, W) needs fewer rows than the best so far, which it then becomes."""
+        if (k, window) in self.seen or k < 2 or window < 1:
             return False
-        self.seen.add((k, share))
-        low = math.floor(self.budget[2] * (2 * k - 2))
-        most = low * 64
-        high = 2 * low if self.best is None else self.best[0] - 1 - self.best[0] // 2048
-        while not self.admits(high, k, share):
-            if self.best is not None or high > most:
+        self.seen.add((k, window))
+        low = 2.0 * k + window - 2
+        high = 1.5 * low if self.best is None else self.best[0] * (1 - tolerance)
+        while high <= low or self.gap(high, k, window, stride, 0.01) > 0:
+            if self.best is not None or high > 128 * k:
                 return False
             low, high = high, 2 * high
-        self.best, self.share = (self.least(k, share, low, high), k, 0), share
+        self.best = self.least(k, window, low, high, stride, tolerance), k, window
         return True
 
-    def run(self) -> tuple[int, int, int] | None:
-        """(n, k, W), or None if no k up to the limit serves."""
+    def run(self) -> tuple[float, int, int] | None:
+        """(H, k, W), or None if no k up to the limit serves."""
         k, misses = _fewest_levels(*self.budget[:2]), 0
-        while k <= MOST_LEVELS and misses < 4:
-            better = self.attempt(k, self.share)
+        while k <= MOST_LEVELS and misses < 3:
+            better = self.attempt(k, max(1, round(k / 2)), 4e-3, 1 + k // COARSE_STEPS)
             misses = misses + 1 if self.best and not better else 0
-            k = max(k + 1, round(k * 1.15))
+            k = max(k + 1, round(k * 1.2))
         if self.best is None:
             return None
-        for factor in (1.1, 1.04, 1.015):
-            helped = True
-            while helped:
-                k, share = self.best[1], self.share
-                step = max(1, round(k * (factor - 1)))
-                helped = any([self.attempt(k + step, share), self.attempt(k - step, share)])
-                k, share = self.best[1], self.share
-                helped = any([self.attempt(k, share * factor), self.attempt(k, share / factor)]) or helped
+        for factor, tolerance in ((1.1, 1e-3), (1.04, 3e-4), (1.015, 1e-4)):
+            self.descend(factor, tolerance)
         return self.settled()
 
-    def settled(self) -> tuple[int, int, int] | None:
-        """The least n of the best (k, share) with every step of the law, and with a plan."""
+    def descend(self, factor: float, tolerance: float) -> None:
+        """Steps by one factor in k or in W as long as they help."""
         assert self.best is not None, "a first pair was found"
-        (n, k, _), share = self.best, self.share
-        low, high = n - 1 - n // 256, n + n // 256
-        while self.admits(low, k, share, fine=True):
-            low, high = low - 1 - n // 256, low
-        while not self.admits(high, k, share, fine=True):
-            low, high = high, high + 1 + n // 64
-            if high > 2 * n:
+        helped, stride = True, 1 + self.best[1] // COARSE_STEPS
+        while helped:
+            _, k, window = self.best
+            step = max(1, round(k * (factor - 1)))
+            tried = [self.attempt(at, window, tolerance, stride) for at in (k + step, k - step)]
+            _, k, window = self.best
+            step = max(1, round(2 * window * (factor - 1)))
+            tried += [self.attempt(k, at, tolerance, stride) for at in (window + step, window - step)]
+            helped = any(tried)
+
+    def settled(self) -> tuple[float, int, int] | None:
+        """The least H of the best (k, W) with every step of the law, and with a law that holds."""
+        assert self.best is not None, "a first pair was found"
+        h, k, window = self.best
+        low, high = h * (1 - 2.0**-8), h * (1 + 2.0**-8)
+        while self.gap(low, k, window, 1, 1e-3) <= 0:
+            low, high = low * (1 - 2.0**-8), low
+        while self.gap(high, k, window, 1, 1e-3) > 0:
+            low, high = high, high * (1 + 2.0**-6)
+            if high > 2 * h:
                 return None
-        found = self.least(k, share, low, high, fine=True)
-        for _ in range(64):
-            window = self.admits(found, k, share, fine=True)
-            search = _Search(self.task, found, self.d, self.budget)
-            levels = None if window is None else search.levels(k, window, 1)
-            if levels and window:
-                walk = levels.walk(levels.noise(levels.most()), search.all_cases, 1e-9)
-                if walk.settled and walk.gap < -MARGIN:
-                    return found, k, window
-            found += 1 + n // 4096
+        found = self.least(k, window, low, high, 1, 1e-6)
+        for step in range(-17, 0):
+            search, levels = self.levels(found, k, window, 1)
+            if levels is None:
+                return None
+            levels.walk(levels.noise(levels.most()), search.one_case, 1e-6)  # a start
+            if levels.law(levels.noise(levels.most()), search.all_cases) is not None:
+                return found, k, window
+            found *= 1 + 2.0**step
         return None
 
 
-@lru_cache(maxsize=256)
 def least_rows(task: str, d: int, epsilon: float, delta: float, lambda_0: float) -> tuple[int, int, int] | None:
     """The least n that has a plan, as far as the search finds, with its k and W; None if the problem is not served.
 
@@ -539,19 +685,23 @@ def least_rows(task: str, d: int, epsilon: float, delta: float, lambda_0: float)
     task, d, epsilon, delta, lambda_0
         As for :func:`search`.
     """
-    if not _serves(epsilon, delta, lambda_0):
-        return None
-    return _Rows(task, min(d, 2), (epsilon, delta * (1 - RESERVE), lambda_0)).run()
+    found = least_ratio(task, min(d, 2), epsilon, delta) if lambda_0 >= 1 else None
+    return None if found is None else (max(2, math.ceil(found[0] * lambda_0 * (1 + 1e-12))), *found[1:])
+
+
+@lru_cache(maxsize=256)
+def least_ratio(task: str, d: int, epsilon: float, delta: float) -> tuple[float, int, int] | None:
+    """The least n/lambda_0 that has a plan, whatever lambda_0 >= 1 is, as far as the search finds, with k and W; or None.
+
+    Parameters
+    ----------
+    task, d, epsilon, delta
+        As for :func:`search`; of d only whether it is 1 matters.
+    """
+    return _Rows(task, d, epsilon, delta * (1 - RESERVE)).run() if _serves(epsilon, delta) else None
 
 
 # From (k, W) to a plan -----------------------------------------------------------------------------------------------
-
-
-def _binding(levels: _Levels, noise: tuple[float, float], cases: Sequence[Case]) -> tuple[Case, ...]:
-    """The cases that are the largest where the last walk used the curves, or nearly so."""
-    values, _ = levels.curves(noise, cases)
-    near = (values >= values.max(axis=1, keepdims=True) * (1 - 1e-8)).any(axis=0)
-    return tuple(case for case, there in zip(cases, near, strict=True) if there)
 
 
 def _finished(search: _Search, k: int, window: int, start: float) -> Found | None:
@@ -560,28 +710,30 @@ def _finished(search: _Search, k: int, window: int, start: float) -> Found | Non
     if levels is None:
         return None
     levels.walk(levels.noise(start), search.one_case, 0.01)
-    cases = _binding(levels, levels.noise(start), search.all_cases)
-    x = levels.least(cases, start, 1e-7, 2e-4)
-    return None if x is None else _rounded(levels, search, x)
+    levels.steepness = search.steepness
+    x = levels.least(search.all_cases, start, 1e-7 * max(1.0, k / 500), 2e-4)
+    return _rounded(levels, search, levels.most() if x is None else x)
 
 
 def _rounded(levels: _Levels, search: _Search, least: float) -> Found | None:
-    """The plan at the least x or a little above, where the law with whole N ends and its walk settles.
+    """The plan at the least x or a little above, where the law with whole N ends and holds.
 
-    Just above the least n it can go to and fro between two ways, and needs more noise than the least to settle.
+    Just above the least n its walk can go to and fro between two ways, and needs more noise than the least to settle.
     """
-    x = least
-    for shift in (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0):
+    x, before = least, math.inf
+    for shift in (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0, 0.0):
+        if x == before:
+            return None
         c, samples = levels.noise(x)
         whole = math.floor(samples)
         if search.task != "mean" and whole < 1:
             return None
-        walk = levels.walk((c, float(whole)), search.all_cases, 1e-10)
-        if walk.settled and walk.gap <= 0:
+        walk = levels.law((c, float(whole)), search.all_cases)
+        if walk is not None:
             scale = None if search.task == "covariance" else c
             draws = None if search.task == "mean" else whole
             return Found(levels.k, levels.window, _exact_law(walk, levels.k), scale, draws)
-        x = min(least + shift, levels.most())
+        before, x = x, min(least + shift, levels.most())
         if search.task == "covariance":  # at least the next whole number
             x = max(x, levels.log_most - math.log(max(whole - 1, 1)) / 2)
     return None
@@ -603,7 +755,7 @@ def search(task: str, n: int, d: int, epsilon: float, delta: float, lambda_0: fl
     n, d, epsilon, delta, lambda_0
         Public numbers; floats near to them are good enough.
     """
-    if not (_serves(epsilon, delta, lambda_0) and n >= 2):
+    if not (_serves(epsilon, delta) and lambda_0 >= 1 and n >= 2):
         return None
     found = _Search(task, n, d, (epsilon, delta * (1 - RESERVE), lambda_0))
     best = found.run()
@@ -624,14 +776,14 @@ def _near_least(search: _Search, rows: tuple[int, int, int] | None) -> tuple[flo
     if rows is None or rows[0] > search.n:
         return None
     _, k, window = rows
-    if search.attempt(k, window, 1e-3):
+    if search.attempt(k, window, 1e-3, 1 + k // COARSE_STEPS):
         search.descend(1.03, 1e-3)
         return search.best
     levels = search.levels(k, window, 1)
     return None if levels is None else (levels.score(levels.most()), k, window)
 
 
-def _serves(epsilon: float, delta: float, lambda_0: float) -> bool:
+def _serves(epsilon: float, delta: float) -> bool:
     """Whether floats can hold the problem, and its law has not too many levels."""
-    in_range = epsilon > 0 and 1e-280 < delta < 1 and lambda_0 >= 1
+    in_range = epsilon > 0 and 1e-280 < delta < 1
     return in_range and _fewest_levels(epsilon, delta) <= MOST_LEVELS

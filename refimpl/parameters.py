@@ -126,9 +126,30 @@ def as_integer(name: str, value: SupportsIndex, least: int | None = None) -> int
 def lambda_ell(lambda_0: Fraction, k: int, ell: int) -> Fraction:
     """Outlier threshold lambda_ell of the covariance stage, Eq. (49): lambda_0 / (1 - ell/(10k)).
 
+    Parameters
+    ----------
+    lambda_0
+        Outlier threshold, in squared Mahalanobis units.
+    k, ell
+        The score that always fails, and a level in 0..2k.
+
+    Returns
+    -------
+    Fraction
+        In the units of ``lambda_0``.
+
+    Raises
+    ------
+    ZeroDivisionError
+        For ell = 10k, or k = 0: nothing is checked here.
+
     Privacy
     -------
     Public: a function of public numbers only.
+
+    References
+    ----------
+    Eq. (49).
     """
     return lambda_0 / (1 - Fraction(ell, 10 * k))
 
@@ -141,9 +162,30 @@ def ordered_stability_gamma(lambda_0: Fraction, n: int) -> Fraction:
 def Lambda_ell(lambda_0: Fraction, n: int, ell: int) -> Fraction:  # noqa: N802 - the paper's capital Lambda
     """Distance threshold Lambda_ell of the mean stage, Eq. (67): lambda_0 (1 - gamma)^(-ell), for n > (50/9) lambda_0.
 
+    Parameters
+    ----------
+    lambda_0
+        Outlier threshold, in squared Mahalanobis units.
+    n, ell
+        Number of rows, and a level.
+
+    Returns
+    -------
+    Fraction
+        In the units of ``lambda_0``.
+
+    Raises
+    ------
+    ZeroDivisionError
+        For n = (50/9) lambda_0, or n = 0: nothing is checked here.
+
     Privacy
     -------
     Public: a function of public numbers only.
+
+    References
+    ----------
+    Eq. (67), Lemma 11.
     """
     return lambda_0 * (1 - ordered_stability_gamma(lambda_0, n)) ** -ell
 
@@ -349,6 +391,26 @@ DEFAULT_EDITION = SHARP
 """Of everything that releases: a user who has not heard of editions gets one whose privacy holds."""
 
 
+class _LeastN:
+    """The field ``least_n`` of a record: a number, or the name of the SHARP task whose least n is found when it is read.
+
+    To find it takes longer than to find the plan, and a release does not need it.
+    """
+
+    def __get__(self, record: Any, owner: type | None = None) -> int:
+        if record is None:
+            raise AttributeError("least_n is a field of records")  # so that the field has no default
+        kept: int | str = vars(record)["least_n"]
+        if isinstance(kept, str):
+            least = _least_planned_n(kept, record.d, record.epsilon, record.delta, record.lambda_0)
+            # just above the least n two searches can differ by a row: what has a plan is not below it
+            kept = vars(record)["least_n"] = min(least or record.n, record.n) if _has_plan(record) else least
+        return kept
+
+    def __set__(self, record: Any, value: int | str) -> None:
+        vars(record)["least_n"] = value
+
+
 @dataclass(frozen=True)
 class MeanParameters:
     """Public, data-free parameters of Algorithm 1.
@@ -370,7 +432,7 @@ class MeanParameters:
     window, pass_probabilities
         SHARP: the length W of the weight window, and p_0, ..., p_k, the law of its test, from p_0 = 1 to p_k = 0. It gives
         the test and the release the whole (epsilon, delta) and has no reference points; without a plan k is 0, and where no
-        number of rows has a plan least_n is 0.
+        number of rows was found to have a plan least_n is 0. Its least_n takes a second or more, when it is first read.
     assumption
         What lambda_0 = "gaussian" took for granted of the rows, in words; None where lambda_0 was a number. Privacy does
         not rest on it, only the chance of a release.
@@ -387,7 +449,7 @@ class MeanParameters:
     k: int
     reference_size: int
     noise_scale: Fraction
-    least_n: int
+    least_n: _LeastN = _LeastN()
     window: int | None = field(default=None, repr=False)  # the records of the paper's editions look as they always did
     pass_probabilities: tuple[Fraction, ...] = field(default=(), repr=False)
     assumption: str | None = field(default=None, repr=False)
@@ -428,7 +490,7 @@ class CovarianceParameters:
     test_delta: Fraction
     k: int
     samples: int
-    least_n: int
+    least_n: _LeastN = _LeastN()
     window: int | None = field(default=None, repr=False)
     pass_probabilities: tuple[Fraction, ...] = field(default=(), repr=False)
     assumption: str | None = field(default=None, repr=False)
@@ -669,6 +731,11 @@ def covariance_parameters(
     -------
     CovarianceParameters
 
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter that is out of its range.
+
     Privacy
     -------
     Public: a function of public numbers only.
@@ -710,6 +777,11 @@ def gaussian_parameters(
     GaussianParameters
         With (epsilon/2, delta/2) for each half in REPAIRED. In PRINTED each half has (epsilon, delta), and the covariance half
         is planned for the floor(n/2) paired rows, which Algorithm 5.1 pairs once more. In SHARP with one (epsilon, delta).
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter that is out of its range.
 
     Privacy
     -------
@@ -821,7 +893,7 @@ class _Planned:
     delta: Fraction
     lambda_0: Fraction
     assumption: str | None
-    least_n: int
+    task: str
     plan: planning.Plan | None
 
     @property
@@ -843,9 +915,7 @@ class _Planned:
 def _planned(task: str, n: int, d: int, epsilon: object, delta: object, lambda_0: object) -> _Planned:
     eps, dlt = _checked_privacy(epsilon, delta, SHARP)
     lam, assumption = chosen_lambda_0(lambda_0, n, d)
-    least = _least_planned_n(task, d, eps, dlt, lam)
-    found = _verified_plan(task, n, d, eps, dlt, lam) if 0 < least <= n else None
-    return _Planned(eps, dlt, lam, assumption, least, found)
+    return _Planned(eps, dlt, lam, assumption, task, _verified_plan(task, n, d, eps, dlt, lam))
 
 
 @lru_cache(maxsize=1024)
@@ -880,6 +950,16 @@ def plan_verification(parameters: Parameters) -> planning.Verification | None:
 
     For a record that was made by this module that is what it was made with, and is remembered; for any other it is computed.
 
+    Parameters
+    ----------
+    parameters
+        A record of SHARP, of any of the three tasks.
+
+    Returns
+    -------
+    Verification or None
+        Whether the two conditions of S18 hold in enclosures, and the largest delta that they need over the delta asked for.
+
     Raises
     ------
     ValueError
@@ -888,6 +968,10 @@ def plan_verification(parameters: Parameters) -> planning.Verification | None:
     Privacy
     -------
     Public: a function of public numbers only.
+
+    References
+    ----------
+    SHARP: S18.
     """
     p = parameters
     if p.edition.test_law != "table":
@@ -924,13 +1008,13 @@ def _sharp_gaussian_parameters(n: int, d: int, epsilon: object, delta: object, l
 
 def _mean_record(n: int, d: int, found: _Planned) -> MeanParameters:
     f, (k, window, law) = found, found.law
-    numbers = (f.epsilon, f.delta, f.lambda_0, f.epsilon, f.delta, k, 0, f.noise_scale, f.least_n)
+    numbers = (f.epsilon, f.delta, f.lambda_0, f.epsilon, f.delta, k, 0, f.noise_scale, f.task)
     return MeanParameters(SHARP, n, d, *numbers, window, law, f.assumption)
 
 
 def _covariance_record(n: int, d: int, found: _Planned) -> CovarianceParameters:
     f, (k, window, law) = found, found.law
-    numbers = (f.epsilon, f.delta, f.lambda_0, f.epsilon, f.delta, k, f.samples, f.least_n)
+    numbers = (f.epsilon, f.delta, f.lambda_0, f.epsilon, f.delta, k, f.samples, f.task)
     return CovarianceParameters(SHARP, n, d, *numbers, window, law, f.assumption)
 
 
@@ -978,9 +1062,28 @@ def _learner_gate(parameters: GaussianParameters) -> bool:
 def passes_gates(parameters: Parameters) -> bool:
     """Whether the algorithm goes on to look at the data at all.
 
+    Parameters
+    ----------
+    parameters
+        A record of :func:`mean_parameters`, :func:`covariance_parameters` or :func:`gaussian_parameters`.
+
+    Returns
+    -------
+    bool
+        False where every data set of this size FAILs.
+
+    Raises
+    ------
+    AttributeError
+        If it is no such record.
+
     Privacy
     -------
     Public: a function of public numbers only.
+
+    References
+    ----------
+    Algorithm 1, line 3; SHARP: S10.
     """
     if isinstance(parameters, GaussianParameters):
         p = parameters
@@ -1009,9 +1112,27 @@ def failure_reason(parameters: Parameters) -> str | None:
 
     Never says anything about a particular data set: a FAIL of the test has no reason that could be shown.
 
+    Parameters
+    ----------
+    parameters
+        A record of :func:`mean_parameters`, :func:`covariance_parameters` or :func:`gaussian_parameters`.
+
+    Returns
+    -------
+    str or None
+
+    Raises
+    ------
+    AttributeError
+        If it is no such record.
+
     Privacy
     -------
     Public: a function of public numbers only.
+
+    References
+    ----------
+    Algorithm 1, line 3; Definition 30; SHARP: S10.
     """
     if isinstance(parameters, GaussianParameters):
         if not _learner_gate(parameters):
@@ -1038,12 +1159,8 @@ def _paper_failure_reason(parameters: MeanParameters | CovarianceParameters) -> 
 def _sharp_failure_reason(parameters: MeanParameters | CovarianceParameters) -> str | None:
     """No plan, or lambda_{k-1} < d + 1: the norms of a good subset of lifted rows average n (d + 1)/abs(S)."""
     p = parameters
-    if p.least_n == 0:
-        return f"no number of rows has a plan for epsilon = {_show(p.epsilon)} and delta = {_show(p.delta)}"
-    if not _has_plan(p) and p.n >= p.least_n:
-        return f"no plan for n = {p.n} and lambda_0 = {_show(p.lambda_0)} was found that stands up to its verification"
     if not _has_plan(p):
-        return f"n = {p.n} is below the least n = {p.least_n} that has a plan at lambda_0 = {_show(p.lambda_0)}"
+        return _why_no_plan(p)
     last = SHARP.outlier_threshold(p.lambda_0, p.k, p.n, p.k - 1)
     if last < p.d + 1:
         return (
@@ -1053,55 +1170,97 @@ def _sharp_failure_reason(parameters: MeanParameters | CovarianceParameters) -> 
     return None
 
 
+def _why_no_plan(parameters: MeanParameters | CovarianceParameters) -> str:
+    p = parameters
+    if p.least_n == 0:
+        return (
+            f"no number of rows was found that has a plan for epsilon = {_show(p.epsilon)} and delta = {_show(p.delta)}: "
+            f"the search ends at {planning.MOST_LEVELS} levels"
+        )
+    if p.n >= p.least_n:
+        return f"no plan for n = {p.n} and lambda_0 = {_show(p.lambda_0)} was found that stands up to its verification"
+    return f"n = {p.n} is below the least n = {p.least_n} that has a plan at lambda_0 = {_show(p.lambda_0)}"
+
+
 def _show(value: Fraction) -> str:
     return str(value) if value.denominator == 1 else f"{float(value):.6g}"
 
 
 def largest_lambda_0(
-    n: int, *, epsilon: Real, delta: Real, edition: Edition = DEFAULT_EDITION, task: str = "mean"
+    n: int,
+    *,
+    epsilon: Real,
+    delta: Real,
+    edition: Edition = DEFAULT_EDITION,
+    task: str = "mean",
+    d: SupportsIndex | None = None,
 ) -> Fraction:
     """A lambda_0, rounded down, that is the largest the gates of a task ("mean" or "covariance") let through for n rows.
 
-    Below 1 means that no lambda_0 is accepted. Larger is safer for the data (fewer outliers) and noisier.
+    Parameters
+    ----------
+    n, epsilon, delta, edition
+        As in :func:`mean_parameters`.
+    task
+        "mean" or "covariance".
+    d
+        The number of columns, if the answer is to be for so many. It is the same for all d >= 2, except that a threshold too
+        small for d columns lets no data pass (:func:`failure_reason` says so): where that is so at the largest lambda_0 it is
+        so at every smaller one, and the answer is 0. SHARP lets one column have a little more. None: for two or more, and
+        without that check.
+
+    Returns
+    -------
+    Fraction
+        Below 1 means that no lambda_0 is accepted. Larger is safer for the data (fewer outliers) and noisier. For SHARP to
+        about five digits, and at the largest the noise is of no use yet: it falls steeply with smaller lambda_0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter that is out of its range.
 
     Privacy
     -------
     Public: a function of public numbers only.
+
+    References
+    ----------
+    Eq. (49), Lemma 15; SHARP: S18.
     """
-    n = as_integer("n", n, 0)
+    n, columns = as_integer("n", n, 0), 2 if d is None else as_integer("d", d, 1)
     eps, dlt, _ = _checked_budget(epsilon, delta, 1, edition)
     if task not in {"mean", "covariance"}:
         raise ValueError(f"task must be 'mean' or 'covariance', got {task!r}")
-    if edition.test_law == "table":
-        return _largest_planned_lambda_0(n, eps, dlt, task)
     make: Callable[..., Any] = mean_parameters if task == "mean" else covariance_parameters
-    k = make(n, 1, epsilon=eps, delta=dlt, lambda_0=1, edition=edition).k
+    if edition.test_law == "table":
+        largest = _largest_planned_lambda_0(n, columns, eps, dlt, task)
+    else:
+        k = make(n, 1, epsilon=eps, delta=dlt, lambda_0=1, edition=edition).k
+        largest = _largest_through_gates(n, k, eps, dlt, edition, task)
+    if d is None or largest < 1:
+        return largest
+    reason = failure_reason(make(n, columns, epsilon=eps, delta=dlt, lambda_0=largest, edition=edition))
+    return largest if reason is None else Fraction(0)
+
+
+def _largest_through_gates(n: int, k: int, epsilon: Fraction, delta: Fraction, edition: Edition, task: str) -> Fraction:
     if not edition.halves_rows_in_gate:
         return Fraction(n, (20 if task == "mean" else 10) * k)
     by_size = Fraction(n // 2, 10 * k)
-    largest_step = (_mean_largest_step if task == "mean" else _covariance_largest_step)(eps, dlt)
+    largest_step = (_mean_largest_step if task == "mean" else _covariance_largest_step)(epsilon, delta)
     by_step = (n / (Fraction(50, 9) + Fraction(25, 3) / largest_step(128))).lower
     return min(by_size, by_step)
 
 
-@lru_cache(maxsize=256)
-def _largest_planned_lambda_0(n: int, epsilon: Fraction, delta: Fraction, task: str) -> Fraction:
-    """A lambda_0 for which n rows have a plan and about the largest; 0 if there is none from 1 on.
+def _largest_planned_lambda_0(n: int, d: int, epsilon: Fraction, delta: Fraction, task: str) -> Fraction:
+    """A lambda_0 for which n rows have a plan, and the largest to about five digits; 0 if there is none from 1 on.
 
-    For two or more dimensions, which ask for a few rows more than one. The least n is very nearly proportional to lambda_0,
-    so a few steps along that line are enough.
+    Whether there is a plan depends on n/lambda_0 only: with all the noise that one likes the move of the mean does not matter.
     """
-    found, lam = Fraction(0), max(Fraction(1), Fraction(n, 100))
-    for _ in range(6):
-        least = _least_planned_n(task, 2, epsilon, delta, lam)
-        if least == 0 or (lam == 1 and least > n):
-            return Fraction(0)
-        if least <= n:
-            found = max(found, lam)
-        if found and least > n * Fraction(999, 1000):  # one that will do, or the first that is too large
-            return found
-        lam = max(Fraction(1), Fraction(math.floor(lam * n / least * Fraction(9999, 10000) * 1000), 1000))
-    return found
+    least = planning.least_ratio(task, d, epsilon, delta)
+    largest = Fraction(0) if least is None else Fraction(math.floor(n / least * 10**6), 10**6)
+    return largest if largest >= 1 else Fraction(0)
 
 
 def checked_edition(edition: Edition) -> Edition:

@@ -41,8 +41,10 @@ from flint import arb, ctx
 
 from refimpl import greedy
 from refimpl.curves import PRECISION, ball_of, cases_of, certified_hockey_stick
+from refimpl.greedy import MOST_LEVELS
 
 __all__ = [
+    "MOST_LEVELS",
     "Plan",
     "Verification",
     "covariance_change",
@@ -50,6 +52,7 @@ __all__ = [
     "gate_failure",
     "gaussian_plan",
     "least_n",
+    "least_ratio",
     "mean_move",
     "mean_plan",
     "row_share",
@@ -439,8 +442,39 @@ def least_n(task: str, d: int, epsilon: Fraction, delta: Fraction, lambda_0: Fra
     Returns
     -------
     int or None
-        At this n the noise is of no use yet: it falls steeply with more rows. Above n = 16,384 the number is that of the search
-        to four digits. None if no n has a plan that the search would find.
+        The :func:`least_ratio` times lambda_0, rounded up. None if no n has a plan that the search would find.
+
+    Raises
+    ------
+    ValueError
+        If ``task`` is not one of the three.
+
+    Privacy
+    -------
+    Public: a function of public numbers only.
+    """
+    ratio = least_ratio(task, d, epsilon, delta)
+    return None if ratio is None or lambda_0 < 1 else max(2, math.ceil(ratio * lambda_0))
+
+
+def least_ratio(task: str, d: int, epsilon: Fraction, delta: Fraction) -> Fraction | None:
+    """The least n/lambda_0 for which the search finds a plan: with all the noise that one likes only this ratio matters.
+
+    The thresholds, the shares s_L(r) and Q depend on n and lambda_0 through H = n/lambda_0. The move of the mean does not, but
+    it is divided by c.
+
+    Parameters
+    ----------
+    task
+        "mean", "covariance" or "gaussian".
+    d, epsilon, delta
+        As for :func:`mean_plan`; of d only whether it is 1 matters.
+
+    Returns
+    -------
+    Fraction or None
+        To about five digits, from above; at this ratio the noise is of no use yet, and falls steeply with more rows. None if
+        the search finds no plan at any.
 
     Raises
     ------
@@ -453,5 +487,5 @@ def least_n(task: str, d: int, epsilon: Fraction, delta: Fraction, lambda_0: Fra
     """
     if task not in greedy.TASKS:
         raise ValueError(f"task must be one of {greedy.TASKS}, got {task!r}")
-    rows = greedy.least_rows(task, min(d, 2), min(float(epsilon), float(MOST_EPSILON)), float(delta), float(lambda_0))
-    return None if rows is None else rows[0]
+    found = greedy.least_ratio(task, min(d, 2), min(float(epsilon), float(MOST_EPSILON)), float(delta))
+    return None if found is None else Fraction(found[0])

@@ -1,29 +1,31 @@
 """Algorithms 1, 5.1 and 5.2: the private mean, covariance and Gaussian learner.
 
 Each algorithm comes twice: ``private_*_given(x, parameters, coins)`` is deterministic, and ``private_*`` draws the coins. The
-release is correctly rounded to float64; the noise itself is not hardened against floating-point attacks. The edition SHARP
-has one stage and one test in place of two of each, and releases from it what each of the three algorithms releases.
+noise is made of real numbers, and the release is the float64 nearest to the true value: floats do not weaken the guarantee.
+The edition SHARP has one stage and one test in place of two of each, and releases from it what each of the three algorithms
+releases.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import warnings
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, overload
+from functools import lru_cache
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from flint import fmpq, fmpq_mat
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, ndtri
 
 from refimpl import reals
 from refimpl.covariance import stable_covariance
 from refimpl.linalg import differences, exact_matrix, ldl, to_fraction
 from refimpl.mean import stable_mean
 from refimpl.moments import stable_moments
+from refimpl.normals import RealNormals, stream
 from refimpl.parameters import (
     DEFAULT_EDITION,
     CovarianceParameters,
@@ -83,52 +85,21 @@ def _seed(rng: Rng | None) -> bytes:
     return rng.bytes(32)
 
 
-def _stream(seed: bytes, label: str, count: int) -> bytes:
-    """The first ``count`` bytes of the stream of one label; streams of different labels share nothing."""
-    return hashlib.shake_256(b"bhs23/" + label.encode() + b"/" + seed).digest(count)
-
-
 def _test_coin(seed: bytes, purpose: str) -> TestCoin:
-    bits = int.from_bytes(_stream(seed, f"{purpose}/test", 32), "big")
-    return TestCoin(bits, _stream(seed, f"{purpose}/test-seed", 32))
+    bits = int.from_bytes(stream(seed, f"{purpose}/test", 32), "big")
+    return TestCoin(bits, stream(seed, f"{purpose}/test-seed", 32))
 
 
 def _reference(seed: bytes, n: int, size: int) -> tuple[int, ...]:
     """``size`` distinct indices, uniform among all such sets: 128-bit numbers scaled to 0..n-1, repeats dropped."""
     count = 2 * size + 16
     while True:
-        data = _stream(seed, "mean/reference", 16 * count)
+        data = stream(seed, "mean/reference", 16 * count)
         numbers = (int.from_bytes(data[i : i + 16], "big") for i in range(0, len(data), 16))
         distinct = dict.fromkeys((number * n) >> 128 for number in numbers)
         if len(distinct) >= size:
             return tuple(sorted(list(distinct)[:size]))
         count *= 2  # a longer stream starts with the shorter one
-
-
-def _uniforms(seed: bytes, label: str, count: int) -> NDArray[np.float64]:
-    words = np.frombuffer(_stream(seed, label, 8 * count), dtype=">u8")
-    return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53)
-
-
-def _normals(seed: bytes, label: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    return np.asarray(ndtri(_uniforms(seed, label, math.prod(shape))), dtype=np.float64).reshape(shape)
-
-
-def _bartlett_factor(seed: bytes, label: str, samples: int, d: int) -> NDArray[np.float64]:
-    """A, lower triangular: A A^T has the law of sum_i z_i z_i^T for N standard normal vectors z_i (Bartlett 1933).
-
-    Normals below the diagonal; on it, in row i, the root of a chi-squared number with N - i degrees of freedom. Columns from
-    N on are zero.
-    """
-    factor = np.zeros((d, d))
-    uniforms = iter(_uniforms(seed, label, d * (d + 1) // 2))
-    for i in range(d):
-        for j in range(i + 1):
-            u = next(uniforms)
-            degrees = samples - j
-            if degrees > 0:
-                factor[i, j] = ndtri(u) if j < i else np.sqrt(2 * gammaincinv(degrees / 2, u))
-    return factor
 
 
 def draw_mean_coins(parameters: MeanParameters, rng: Rng | None = None) -> MeanCoins:
@@ -167,7 +138,11 @@ def draw_mean_coins(parameters: MeanParameters, rng: Rng | None = None) -> MeanC
 def _mean_coins(parameters: MeanParameters, seed: bytes) -> MeanCoins:
     one_stage = parameters.edition.test_law == "table"
     reference = None if one_stage else _reference(seed, parameters.n, parameters.reference_size)
-    return MeanCoins(_test_coin(seed, "mean"), reference, _normals(seed, "mean/normals", (parameters.d,)))
+    return MeanCoins(_test_coin(seed, "mean"), reference, _mean_normals(parameters, seed).floats[0], seed)
+
+
+def _mean_normals(parameters: MeanParameters, seed: bytes) -> RealNormals:
+    return RealNormals(seed, "mean/normals", (1, parameters.d))
 
 
 def draw_covariance_coins(parameters: CovarianceParameters, rng: Rng | None = None) -> CovarianceCoins:
@@ -196,12 +171,14 @@ def draw_covariance_coins(parameters: CovarianceParameters, rng: Rng | None = No
 
 
 def _covariance_coins(parameters: CovarianceParameters, seed: bytes) -> CovarianceCoins:
+    return CovarianceCoins(_test_coin(seed, "covariance"), _covariance_normals(parameters, seed).floats, seed)
+
+
+def _covariance_normals(parameters: CovarianceParameters, seed: bytes) -> RealNormals:
     p, label = parameters, "covariance/normals"
     if p.edition.test_law == "table":
-        normals = _bartlett_factor(seed, label, p.samples, p.d)
-    else:
-        normals = _normals(seed, label, (p.samples, p.d))
-    return CovarianceCoins(_test_coin(seed, "covariance"), normals)
+        return RealNormals(seed, label, (p.d, p.d), p.samples)
+    return RealNormals(seed, label, (p.samples, p.d))
 
 
 def draw_gaussian_coins(parameters: GaussianParameters, rng: Rng | None = None) -> GaussianCoins:
@@ -227,8 +204,8 @@ def draw_gaussian_coins(parameters: GaussianParameters, rng: Rng | None = None) 
     Algorithm 5.2.
     """
     seed = _seed(rng)
-    mean = _mean_coins(parameters.mean, _stream(seed, "gaussian/mean", 32))
-    return GaussianCoins(mean, _covariance_coins(parameters.covariance, _stream(seed, "gaussian/covariance", 32)))
+    mean = _mean_coins(parameters.mean, stream(seed, "gaussian/mean", 32))
+    return GaussianCoins(mean, _covariance_coins(parameters.covariance, stream(seed, "gaussian/covariance", 32)))
 
 
 # Releases -------------------------------------------------------------------------------------------------------------
@@ -248,15 +225,36 @@ def _rounded(number: Any) -> float:
         enclosure: Enclosure = number(precision)
         lower, upper = _to_float(enclosure.lower), _to_float(enclosure.upper)
         if lower == upper or precision >= reals.LAST_PRECISION:  # at the limit the real is a tie between two floats
-            return lower
+            return lower + 0.0  # zero has no sign
         precision *= 2
 
 
-def _exact_vector(name: str, values: Any, shape: tuple[int, ...]) -> list[list[Fraction]]:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite of shape {shape}, got shape {array.shape}")
-    return [[Fraction(value) for value in row] for row in np.atleast_2d(array).tolist()]
+class _Numbers(NamedTuple):
+    """A matrix of real numbers: ``middle`` up to ``radius`` in each entry."""
+
+    middle: fmpq_mat
+    radius: Fraction
+
+
+def _numbers(normals: Any, rows: int, columns: int) -> Callable[[int], _Numbers]:
+    """Numbers that are floats, or have as many digits as one asks for, as a function of precision."""
+    if isinstance(normals, RealNormals):
+        if normals.shape != (rows, columns):
+            raise ValueError(f"normals must be {rows} x {columns}, got {normals.shape[0]} x {normals.shape[1]}")
+        return lru_cache(maxsize=1)(lambda precision: _enclosed(normals.enclosures(precision)))
+    array = np.asarray(normals, dtype=np.float64)
+    if array.shape != (rows, columns):
+        raise ValueError(f"normals must be {rows} x {columns}, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError("normals must be finite")
+    exact = _Numbers(exact_matrix("normals", array), Fraction(0))
+    return lambda _: exact
+
+
+def _enclosed(numbers: list[list[Enclosure]]) -> _Numbers:
+    middles = [[(e.lower + e.upper) / 2 for e in row] for row in numbers]
+    middle = fmpq_mat([[fmpq(m.numerator, m.denominator) for m in row] for row in middles])
+    return _Numbers(middle, max(((e.upper - e.lower) / 2 for row in numbers for e in row), default=Fraction(0)))
 
 
 def _factors(covariance: object) -> tuple[list[list[fmpq]], list[fmpq]]:
@@ -282,7 +280,7 @@ def gaussian_release(mean: Any, covariance: object, noise_scale: Fraction, norma
     noise_scale
         c, exact.
     normals
-        z, d finite floats.
+        z, d finite floats, or :class:`RealNormals` of shape (1, d).
 
     Returns
     -------
@@ -305,13 +303,15 @@ def gaussian_release(mean: Any, covariance: object, noise_scale: Fraction, norma
     d = len(diagonal)
     if len(mean) != d:
         raise ValueError(f"mean must have {d} coordinates, got {len(mean)}")
-    ((*z,),) = _exact_vector("normals", normals, (d,))
+    numbers = _numbers(normals if isinstance(normals, RealNormals) else [normals], 1, d)
 
     def entry(i: int, precision: int) -> Enclosure:
-        total = Enclosure.point(Fraction(mean[i]))
+        total, z = Enclosure.point(Fraction(mean[i])), numbers(precision)
         for j in range(i + 1):
             root = reals.sqrt(to_fraction(diagonal[j]), precision)
-            total = total + root * (noise_scale * to_fraction(lower[i][j]) * z[j])
+            total = total + root * (noise_scale * to_fraction(lower[i][j])) * _near(
+                to_fraction(z.middle[0, j]), z.radius
+            )
         return total
 
     return np.array([_rounded(lambda p, i=i: entry(i, p)) for i in range(d)])
@@ -327,7 +327,7 @@ def wishart_release(covariance: object, samples: int, normals: Any) -> NDArray[n
     samples
         N >= 1.
     normals
-        N x d finite floats, the z_i.
+        N x d finite floats, the z_i, or :class:`RealNormals` of that shape.
 
     Returns
     -------
@@ -350,7 +350,7 @@ def wishart_release(covariance: object, samples: int, normals: Any) -> NDArray[n
     factors = _factors(covariance)
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
-    return _scatter(factors, samples, _exact_normals(normals, samples, len(factors[1])))
+    return _scatter(factors, samples, _numbers(normals, samples, len(factors[1])))
 
 
 def bartlett_release(covariance: object, samples: int, normals: Any) -> NDArray[np.float64]:
@@ -363,7 +363,7 @@ def bartlett_release(covariance: object, samples: int, normals: Any) -> NDArray[
     samples
         N >= 1.
     normals
-        A, the d x d Bartlett factor of :func:`draw_covariance_coins` in SHARP.
+        A, the d x d Bartlett factor of :func:`draw_covariance_coins` in SHARP, as floats or as :class:`RealNormals`.
 
     Returns
     -------
@@ -387,28 +387,40 @@ def bartlett_release(covariance: object, samples: int, normals: Any) -> NDArray[
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
     d = len(factors[1])
-    return _scatter(factors, samples, _exact_normals(normals, d, d).transpose())
+    factor = _numbers(normals, d, d)
+
+    def columns(precision: int) -> _Numbers:
+        numbers = factor(precision)
+        return _Numbers(numbers.middle.transpose(), numbers.radius)
+
+    return _scatter(factors, samples, columns)
 
 
-def _exact_normals(normals: Any, rows: int, columns: int) -> fmpq_mat:
-    z = exact_matrix("normals", np.asarray(normals, dtype=np.float64))
-    if (z.nrows(), z.ncols()) != (rows, columns):
-        raise ValueError(f"normals must be {rows} x {columns}, got {z.nrows()} x {z.ncols()}")
-    return z
+def _near(middle: Fraction, radius: Fraction) -> Enclosure:
+    return Enclosure(middle - radius, middle + radius)
 
 
-def _scatter(factors: tuple[list[list[fmpq]], list[fmpq]], samples: int, z: fmpq_mat) -> NDArray[np.float64]:
+def _inner_products(z: _Numbers) -> list[list[Enclosure]]:
+    """Z^T z. A product of numbers up to A in size, both off by up to r, is off by up to 2 A r + r^2."""
+    largest = max((abs(to_fraction(value)) for row in z.middle.tolist() for value in row), default=Fraction(0))
+    slack = z.middle.nrows() * (2 * largest + z.radius) * z.radius
+    return [[_near(to_fraction(value), slack) for value in row] for row in (z.middle.transpose() * z.middle).tolist()]
+
+
+def _scatter(
+    factors: tuple[list[list[fmpq]], list[fmpq]], samples: int, numbers: Callable[[int], _Numbers]
+) -> NDArray[np.float64]:
     """(1/N) sum_i (L D^(1/2) z_i)(L D^(1/2) z_i)^T over the rows z_i of z."""
     lower, diagonal = factors
     d = len(diagonal)
-    inner = [[to_fraction(value) / samples for value in row] for row in (z.transpose() * z).tolist()]
+    inner = lru_cache(maxsize=1)(lambda precision: _inner_products(numbers(precision)))
 
     def entry(i: int, j: int, precision: int) -> Enclosure:
         total = Enclosure.point(0)
         for a in range(i + 1):
             for b in range(j + 1):
                 root = reals.sqrt(to_fraction(diagonal[a] * diagonal[b]), precision)
-                total = total + root * (to_fraction(lower[i][a] * lower[j][b]) * inner[a][b])
+                total = total + root * (to_fraction(lower[i][a] * lower[j][b]) / samples) * inner(precision)[a][b]
         return total
 
     release = np.empty((d, d))
@@ -463,41 +475,63 @@ def _sharp_moments(
     return None  # line 6
 
 
-def _checked_sharp_coins(parameters: MeanParameters, coins: MeanCoins) -> None:
+def _checked_normals(name: str, coins: MeanCoins | CovarianceCoins, real: Callable[[bytes], RealNormals]) -> Any:
+    """The normals of coins: real numbers where their seed is there, and floats taken exactly where it is not."""
+    shape = real(b"").shape
+    array = np.asarray(coins.normals, dtype=np.float64)
+    if array.shape != (shape[1:] if isinstance(coins, MeanCoins) else shape) or not np.isfinite(array).all():
+        raise ValueError(f"{name}.normals must be finite, {shape[0]} x {shape[1]}, got shape {array.shape}")
+    if coins.seed is None:
+        return array
+    drawn = real(coins.seed)
+    if not np.allclose(drawn.floats.reshape(array.shape), array):  # that nobody exchanges the one and keeps the other
+        raise ValueError(f"{name}.normals are not those of its seed: numbers of one's own come without a seed")
+    return drawn
+
+
+def _mean_numbers(name: str, parameters: MeanParameters, coins: MeanCoins) -> Any:
+    return _checked_normals(name, coins, lambda seed: _mean_normals(parameters, seed))
+
+
+def _covariance_numbers(name: str, parameters: CovarianceParameters, coins: CovarianceCoins) -> Any:
+    return _checked_normals(name, coins, lambda seed: _covariance_normals(parameters, seed))
+
+
+def _sharp_mean_numbers(name: str, parameters: MeanParameters, coins: MeanCoins) -> Any:
     if coins.reference is not None:
-        raise ValueError("coins.reference must be None: the edition SHARP has no reference points")
-    _exact_vector("coins.normals", coins.normals, (parameters.d,))
+        raise ValueError(f"{name}.reference must be None: the edition SHARP has no reference points")
+    return _mean_numbers(name, parameters, coins)
 
 
 def _sharp_mean_release(x: fmpq_mat, parameters: MeanParameters, coins: MeanCoins) -> PrivateMeanResult:
-    _checked_sharp_coins(parameters, coins)
+    normals = _sharp_mean_numbers("coins", parameters, coins)
     moments = _sharp_moments(x, parameters, coins.test)
     if moments is None:
         return PrivateMeanResult(None, parameters)
-    release = gaussian_release(moments.mean, moments.covariance, parameters.noise_scale, coins.normals)
+    release = gaussian_release(moments.mean, moments.covariance, parameters.noise_scale, normals)
     return PrivateMeanResult(release, parameters)
 
 
 def _sharp_covariance_release(
     x: fmpq_mat, parameters: CovarianceParameters, coins: CovarianceCoins
 ) -> PrivateCovarianceResult:
-    _exact_normals(coins.normals, parameters.d, parameters.d)
+    normals = _covariance_numbers("coins", parameters, coins)
     moments = _sharp_moments(x, parameters, coins.test)
     if moments is None:
         return PrivateCovarianceResult(None, parameters)
-    release = bartlett_release(moments.covariance, parameters.samples, coins.normals)
+    release = bartlett_release(moments.covariance, parameters.samples, normals)
     return PrivateCovarianceResult(release, parameters)
 
 
 def _sharp_learner(x: fmpq_mat, parameters: GaussianParameters, coins: GaussianCoins) -> PrivateGaussianResult:
     """Mean and covariance of one run: one test, whose coin is the mean's, passes both."""
-    _checked_sharp_coins(parameters.mean, coins.mean)
-    _exact_normals(coins.covariance.normals, parameters.d, parameters.d)
+    normals = _sharp_mean_numbers("coins.mean", parameters.mean, coins.mean)
+    factor = _covariance_numbers("coins.covariance", parameters.covariance, coins.covariance)
     moments = _sharp_moments(x, parameters.mean, coins.mean.test) if passes_gates(parameters) else None
     if moments is None:
         return PrivateGaussianResult(None, None, parameters)
-    mean = gaussian_release(moments.mean, moments.covariance, parameters.mean.noise_scale, coins.mean.normals)
-    covariance = bartlett_release(moments.covariance, parameters.covariance.samples, coins.covariance.normals)
+    mean = gaussian_release(moments.mean, moments.covariance, parameters.mean.noise_scale, normals)
+    covariance = bartlett_release(moments.covariance, parameters.covariance.samples, factor)
     return PrivateGaussianResult(mean, covariance, parameters)
 
 
@@ -560,14 +594,14 @@ def _mean_release(x: fmpq_mat, parameters: MeanParameters, coins: MeanCoins) -> 
     reference = checked_reference(coins.reference or (), p.n)  # line 2
     if len(reference) != p.reference_size:
         raise ValueError(f"coins.reference must hold {p.reference_size} indices, got {len(reference)}")
-    _exact_vector("coins.normals", coins.normals, (p.d,))
+    normals = _mean_numbers("coins", p, coins)
     if not passes_gates(p):
         return PrivateMeanResult(None, p)  # line 3
     covariance = stable_covariance(x, p.lambda_0, p.k, edition=p.edition)  # line 4
     mean = stable_mean(x, covariance, p.lambda_0, p.k, reference, edition=p.edition)  # line 5
     score = max(covariance.score, mean.score)
     if coin_passes(pass_probability(score, p), coins.test):  # line 6
-        release = gaussian_release(mean.mean, covariance.covariance, p.noise_scale, coins.normals)
+        release = gaussian_release(mean.mean, covariance.covariance, p.noise_scale, normals)
         return PrivateMeanResult(release, p)  # line 7
     return PrivateMeanResult(None, p)  # line 8
 
@@ -631,13 +665,12 @@ def _covariance_release(
     p = parameters  # line 1
     if p.edition.test_law == "table":
         return _sharp_covariance_release(x, p, coins)
-    if np.shape(coins.normals) != (p.samples, p.d) or not np.isfinite(coins.normals).all():
-        raise ValueError(f"coins.normals must be finite, {p.samples} x {p.d}, got shape {np.shape(coins.normals)}")
+    normals = _covariance_numbers("coins", p, coins)
     if not passes_gates(p):
         return PrivateCovarianceResult(None, p)  # line 2
     covariance = stable_covariance(x, p.lambda_0, p.k, edition=p.edition)  # line 3
     if coin_passes(pass_probability(covariance.score, p), coins.test):  # line 4
-        release = wishart_release(covariance.covariance, p.samples, coins.normals)  # line 5
+        release = wishart_release(covariance.covariance, p.samples, normals)  # line 5
         return PrivateCovarianceResult(release, p)  # line 6
     return PrivateCovarianceResult(None, p)  # line 7
 

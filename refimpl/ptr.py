@@ -56,6 +56,11 @@ def printed_formula_at_growth(score: int, growth: Number, delta: Fraction) -> Nu
     Fraction or ExpFraction
         As ``growth``.
 
+    Raises
+    ------
+    ZeroDivisionError
+        For delta = 0: nothing is checked here.
+
     Privacy
     -------
     Public: a function of public numbers only.

@@ -167,11 +167,15 @@ class MeanCoins:
         The reference set R: distinct indices in 0..n-1, as many as the parameters say. None in SHARP, which has none.
     normals
         d independent standard normal numbers; the release is mean + c L z with L the lower Cholesky factor.
+    seed
+        From which the further digits of the normals are derived, as many as it takes to round the release correctly: then
+        ``normals`` are only near them. None where ``normals`` are the numbers themselves, as exact as they stand.
     """
 
     test: TestCoin
     reference: tuple[int, ...] | None
     normals: NDArray[np.float64]
+    seed: bytes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,10 +190,13 @@ class CovarianceCoins:
         refimpl: N x d independent standard normals, the N draws as printed. fastimpl, and both for SHARP: the d x d lower
         triangular Bartlett factor A of a Wishart law with N degrees of freedom, which makes L A A^T L^T / N equal to them
         in law.
+    seed
+        As in :class:`MeanCoins`.
     """
 
     test: TestCoin
     normals: NDArray[np.float64]
+    seed: bytes | None = None
 
 
 @dataclass(frozen=True, eq=False)

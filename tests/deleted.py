@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from fastimpl.rows import Floats, Indices, Vectors
 
 
 def delete_float_path(patch: pytest.MonkeyPatch) -> None:
-    """Bounds say nothing any more: whitened vectors may be off by anything, and no length is known."""
-    whiten, of = certified.whiten, certified.Lengths.of
+    """No float decides anything: no matrix is whitened in floats, no vector and no length is known, nor a pair of floats."""
+    whiten, of, forms = certified.whiten, certified.Lengths.of, mean._Fine.forms
 
     def unsure(vectors: Vectors, whitening: certified.Whitening) -> tuple[Floats, Floats]:
         z, error = whiten(vectors, whitening)
@@ -26,9 +27,16 @@ def delete_float_path(patch: pytest.MonkeyPatch) -> None:
     def unknown(self: certified.Lengths, block: slice) -> NDArray[Any]:
         return np.full_like(of(self, block), np.nan)
 
+    def open_forms(self: Any, own: Any, some: Indices) -> tuple[Floats, Floats, Floats]:
+        total, rest, error = forms(self, own, some)
+        return total, rest, np.full_like(error, np.inf)
+
+    patch.setattr(certified, "float_whitening", lambda *_: None)
     patch.setattr(certified, "whiten", unsure)
     patch.setattr(certified.Lengths, "of", unknown)
+    patch.setattr(certified, "transfer", lambda _, __, squares: np.full(len(squares), np.inf))
     patch.setattr(screen, "_coordinate_length", lambda vectors, _: np.zeros(len(vectors)))
+    patch.setattr(mean._Fine, "forms", open_forms)
 
 
 def guess_in_floats(patch: pytest.MonkeyPatch) -> None:
@@ -75,15 +83,38 @@ def _forms(gram: Floats, vectors: Vectors) -> Floats:
     return np.asarray(np.einsum("ij,ji->i", v, np.linalg.lstsq(gram, v.T)[0]))
 
 
-@pytest.fixture(autouse=True)
-def floats_decide(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """For a module that imports it: every test of it fails if floats decide nothing in it, whatever else it asserts."""
-    note, decided = certified.note, Counter[str]()
+class Listener:
+    """Who decided the comparisons of norms and distances with thresholds, as long as it listens."""
 
-    def listen(stage: str, count: int) -> None:
-        decided[stage] += count
-        note(stage, count)
+    def __init__(self) -> None:
+        self.decided: Counter[str] = Counter()
+        self.asked = False
 
-    monkeypatch.setattr(certified, "note", listen)
-    yield
-    assert decided["float"] + decided["direct"] > 0, "floats decided nothing"
+    @property
+    def floats(self) -> int:
+        """How many comparisons float bounds decided alone."""
+        return self.decided["float"] + self.decided["direct"] + self.decided["pairs"]
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Listen to every run of a stage, whoever starts it; an audit within a run hears what it would hear anyway."""
+        note, descent, screened = certified.note, covariance._Descent.__init__, mean.Screen
+
+        def hear(stage: str, count: int) -> None:
+            self.decided[stage] += count
+            note(stage, count)
+
+        def norms(*args: Any) -> None:
+            self.asked = True
+            descent(*args)
+
+        def distances(*args: Any) -> screen.Screen:
+            made = screened(*args)
+            self.asked |= made.decider != "count"
+            return made
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(certified, "note", hear)
+            patch.setattr(covariance._Descent, "__init__", norms)
+            patch.setattr(mean, "Screen", distances)
+            yield

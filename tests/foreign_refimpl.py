@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import refimpl
-from refimpl.results import MeanCoins, TestCoin
+from refimpl.results import CovarianceCoins, GaussianCoins, MeanCoins, TestCoin
 
 warnings.simplefilter("ignore", refimpl.PrintedEditionWarning)  # PRINTED is asked for to be refuted
 
@@ -88,15 +88,100 @@ def release(mean: Any) -> dict[str, Any] | None:
     return None if mean is None else {"mean": [float(v).hex() for v in mean]}
 
 
-def private_mean_given(x: Any, parameters: dict[str, Any], coins: dict[str, Any]) -> dict[str, Any] | None:
-    budget = {name: Fraction(parameters[name]) for name in ("epsilon", "delta", "lambda_0")}
-    edition = getattr(refimpl, parameters["edition"])
-    made = refimpl.mean_parameters(parameters["n"], parameters["d"], **budget, edition=edition)
-    test = TestCoin(int(coins["test"], 16), bytes.fromhex(coins["seed"]))
+def table(matrix: Any) -> list[list[str]]:
+    return [[float(v).hex() for v in row] for row in matrix.tolist()]
+
+
+def budget(given: dict[str, Any]) -> dict[str, Any]:
+    exact = {name: Fraction(given[name]) for name in ("epsilon", "delta", "lambda_0")}
+    return {**exact, "edition": getattr(refimpl, given["edition"])}
+
+
+def coin_of(coins: dict[str, Any]) -> TestCoin:
+    return TestCoin(int(coins["test"], 16), bytes.fromhex(coins["seed"]))
+
+
+def mean_coins(coins: dict[str, Any]) -> MeanCoins:
     normals = np.array([float.fromhex(v) for v in coins["normals"]])
-    return release(
-        refimpl.private_mean_given(floats(x), made, MeanCoins(test, tuple(coins["reference"]), normals)).mean
-    )
+    return MeanCoins(coin_of(coins), tuple(coins["reference"]), normals)
+
+
+def covariance_coins(coins: dict[str, Any], samples: int) -> CovarianceCoins:
+    factor = floats(coins["factor"])
+    normals = np.zeros((samples, len(factor)))
+    normals[: len(factor)] = factor.T
+    return CovarianceCoins(coin_of(coins), normals)
+
+
+def private_mean_given(x: Any, parameters: dict[str, Any], coins: dict[str, Any]) -> dict[str, Any] | None:
+    made = refimpl.mean_parameters(parameters["n"], parameters["d"], **budget(parameters))
+    return release(refimpl.private_mean_given(floats(x), made, mean_coins(coins)).mean)
+
+
+def private_covariance_given(x: Any, parameters: dict[str, Any], coins: dict[str, Any]) -> dict[str, Any] | None:
+    made = refimpl.covariance_parameters(parameters["n"], parameters["d"], **budget(parameters))
+    found = refimpl.private_covariance_given(floats(x), made, covariance_coins(coins, made.samples)).covariance
+    return None if found is None else {"covariance": table(found)}
+
+
+def private_gaussian_given(x: Any, parameters: dict[str, Any], coins: dict[str, Any]) -> dict[str, Any] | None:
+    half = parameters["mean"]  # which has half of epsilon and of delta
+    whole = {name: 2 * Fraction(half[name]) for name in ("epsilon", "delta")} | {"lambda_0": half["lambda_0"]}
+    made = refimpl.gaussian_parameters(half["n"], half["d"], **whole, edition=refimpl.REPAIRED)
+    given = GaussianCoins(mean_coins(coins["mean"]), covariance_coins(coins["covariance"], made.covariance.samples))
+    found = refimpl.private_gaussian_given(floats(x), made, given)
+    if found.mean is None or found.covariance is None:
+        return None
+    return {**(release(found.mean) or {}), "covariance": table(found.covariance)}
+
+
+def mean_parameters(n: int, d: int, **given: Any) -> dict[str, Any]:
+    p = refimpl.mean_parameters(n, d, **budget(given))
+    whole = {"k": p.k, "reference_size": p.reference_size, "least_n": p.least_n}
+    return {**whole, "noise_scale": str(p.noise_scale), "passes_gates": refimpl.passes_gates(p)}
+
+
+def covariance_parameters(n: int, d: int, **given: Any) -> dict[str, Any]:
+    p = refimpl.covariance_parameters(n, d, **budget(given))
+    return {"k": p.k, "samples": p.samples, "least_n": p.least_n, "passes_gates": refimpl.passes_gates(p)}
+
+
+def gaussian_release(mean: Any, covariance: Any, noise_scale: str, normals: Any) -> list[str]:
+    exact, z = [Fraction(v) for v in mean], [float.fromhex(v) for v in normals]
+    found = refimpl.gaussian_release(exact, given_covariance(covariance), Fraction(noise_scale), z)
+    return [float(v).hex() for v in found]
+
+
+def wishart_release(covariance: Any, samples: int, normals: Any) -> list[list[str]]:
+    return table(refimpl.wishart_release(given_covariance(covariance), samples, floats(normals)))
+
+
+def is_good_subset(y: Any, subset: list[int], lam: str) -> bool:
+    return refimpl.is_good_subset(floats(y), subset, Fraction(lam))
+
+
+def is_good_weighting(y: Any, weights: list[str], lam: str) -> bool:
+    return refimpl.is_good_weighting(floats(y), [Fraction(w) for w in weights], Fraction(lam))
+
+
+def is_weighted_core(x: Any, weights: list[str], tau: int, lam: str, covariance: Any, reference: list[int]) -> bool:
+    exact = [Fraction(w) for w in weights]
+    return refimpl.is_weighted_core(floats(x), exact, tau, Fraction(lam), given_covariance(covariance), reference)
+
+
+def is_degree_representative(
+    x: Any, covariance: Any, lambda_0: str, k: int, reference: list[int], edition: str
+) -> bool:
+    rules, matrix = getattr(refimpl, edition), given_covariance(covariance)
+    return refimpl.is_degree_representative(floats(x), matrix, Fraction(lambda_0), k, reference, edition=rules)
+
+
+def is_well_concentrated(x: Any, lambda_0: str) -> bool:
+    return refimpl.is_well_concentrated(floats(x), Fraction(lambda_0))
+
+
+def is_adjacent(x: Any, x_prime: Any) -> bool:
+    return refimpl.is_adjacent(floats(x), floats(x_prime))
 
 
 class Replay(np.random.Generator):
@@ -112,8 +197,8 @@ class Replay(np.random.Generator):
 
 def private_mean(x: Any, epsilon: str, delta: str, lambda_0: str, edition: str, seed: str | None) -> Any:
     rng = None if seed is None else Replay(bytes.fromhex(seed))
-    budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "lambda_0": lambda_0}
-    return release(refimpl.private_mean(floats(x), **budget, edition=getattr(refimpl, edition), rng=rng).mean)
+    public = budget({"epsilon": epsilon, "delta": delta, "lambda_0": lambda_0, "edition": edition})
+    return release(refimpl.private_mean(floats(x), **public, rng=rng).mean)
 
 
 FUNCTIONS = {
@@ -128,12 +213,24 @@ FUNCTIONS = {
         ptr_pass_probability,
         ptr_pass_probability_at_growth,
         private_mean_given,
+        private_covariance_given,
+        private_gaussian_given,
+        mean_parameters,
+        covariance_parameters,
+        gaussian_release,
+        wishart_release,
+        is_good_subset,
+        is_good_weighting,
+        is_weighted_core,
+        is_degree_representative,
+        is_well_concentrated,
+        is_adjacent,
         private_mean,
     )
 }
 HELLO = {
     "ok": True,
-    "protocol": 1,
+    "protocol": 2,
     "name": "refimpl",
     "version": "1",
     "functions": [*FUNCTIONS, "something_else"],

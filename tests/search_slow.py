@@ -109,14 +109,17 @@ def thin(rng: Rng, n: int, d: int) -> Rows:
 
 def thin_ties(_: Rng, n: int, d: int) -> Rows:
     """The same with signs: ties in a matrix that no float stage can invert."""
-    x = balanced(n, d)
-    x[:, -1] = x[:, 0] * (1 + x[:, -1] * 2.0**-52)
-    return x
+    return _thinned(balanced(n, d), 52)
 
 
 def thin_near_ties(rng: Rng, n: int, d: int) -> Rows:
-    x = distinct_near_ties(rng, n, d)
-    x[:, -1] = x[:, 0] * (1 + x[:, -1] * 2.0**-45)
+    return _thinned(distinct_near_ties(rng, n, d), 45)
+
+
+def _thinned(x: Rows, digits: int) -> Rows:
+    """The last column becomes another one, a little more or less of it: the same for both partners, so that pairs tell."""
+    signs = np.sign(np.resize(x[: len(x) // 2, -1], len(x)))
+    x[:, -1] = x[:, 0] * (1 + signs * 2.0**-digits)
     return x
 
 

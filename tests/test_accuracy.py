@@ -114,7 +114,13 @@ def test_every_size_passes_the_gates(case: Sweep, edition: Any) -> None:
 
 
 def test_cases_are_saved_and_read_back() -> None:
-    for case in (accuracy.NOISE_IN_N, accuracy.SMALL_SAMPLING, accuracy.GRID, MixedRows(300, 3, 2, 1)):
+    for case in (
+        accuracy.NOISE_IN_N,
+        accuracy.SMALL_SAMPLING,
+        accuracy.IN_DIMENSIONS,
+        accuracy.GRID,
+        MixedRows(300, 3, 2, 1),
+    ):
         assert type(case).from_json(case.to_json()) == case  # type: ignore[attr-defined]  # all are cases
 
 
@@ -156,7 +162,7 @@ def test_the_verdict_does_not_hang_on_the_seed(check: Lemma) -> None:
 
 
 @pytest.mark.parametrize("check", [check for check in CHECKS if not check.needs], ids=lambda check: check.name)
-def test_section_23_holds(check: Lemma) -> None:
+def test_statements_about_numbers_alone_hold(check: Lemma) -> None:
     outcome = run_check(check, Target("paper", None), PROFILES["ci"])
     assert outcome.verdict == "held"
     assert outcome.tally.telling >= outcome.tally.cases / 2
@@ -185,6 +191,47 @@ def test_a_target_that_always_fails_is_refuted() -> None:
         assert isinstance(last, Claim)
         assert "releases" in last.what
         assert not last.is_true(Fraction(0))
+
+
+# Theorem 43 in many dimensions ----------------------------------------------------------------------------------------
+
+
+def test_bartletts_factor_has_the_law_of_the_draws() -> None:
+    """Trace and largest eigenvalue of W/N, against W made of N normal rows: two-sample tests at level 1e-6."""
+    generator, d, samples = np.random.default_rng(3), 4, 9
+    made = [accuracy.bartlett(generator, d, samples) for _ in range(2000)]
+    rows = generator.standard_normal((2000, samples, d))
+    drawn = [z.T @ z / samples for z in rows]
+    for of in (np.trace, lambda w: np.linalg.eigvalsh(w)[-1], lambda w: w[0, 1]):
+        assert stats.ks_2samp([of(w) for w in made], [of(w) for w in drawn]).pvalue > 1e-6
+
+
+def test_the_edge_is_exceeded_as_seldom_as_stated() -> None:
+    generator, d, samples = np.random.default_rng(4), 8, 64
+    limit = accuracy._edge(d, samples, 0.05)
+    errors = [np.abs(np.linalg.eigvalsh(accuracy.bartlett(generator, d, samples)) - 1).max() for _ in range(400)]
+    assert sum(error > limit for error in errors) <= 0.05 * 400
+    assert accuracy._edge(d, samples, 1e-300) > limit
+
+
+@pytest.mark.parametrize("edition", [REPAIRED, PRINTED], ids=repr)
+def test_the_spectral_noise_grows_as_eq_86_says_up_to_a_thousand_dimensions(edition: Any) -> None:
+    check, case = accuracy.noise_of_the_covariance_grows_with_the_dimension, accuracy.IN_MORE_DIMENSIONS
+    assert examine(check, Target("paper", None, edition), case).telling
+
+
+@pytest.mark.parametrize("seed", range(20, 30))
+def test_the_slope_in_the_dimension_does_not_hang_on_the_seed(seed: int) -> None:
+    check = accuracy.noise_of_the_covariance_grows_with_the_dimension
+    assert examine(check, Target("paper", None), replace(accuracy.IN_DIMENSIONS, seed=seed)).telling
+
+
+@pytest.mark.parametrize(
+    "fault", [{"dimensions": (8, 64, 128)}, {"dimensions": (64, 32, 128)}, {"draws": 1}, {"within": Fraction(1, 3)}]
+)
+def test_dimensions_outside_the_hypotheses_are_refused(fault: dict[str, Any]) -> None:
+    with pytest.raises(HypothesisBrokenError):
+        accuracy.spans_dimensions(replace(accuracy.IN_DIMENSIONS, **fault))
 
 
 # Section 2.3 ----------------------------------------------------------------------------------------------------------

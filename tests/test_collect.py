@@ -58,6 +58,30 @@ class crasher(liar):
             os.kill(os.getpid(), 11)
         return refimpl.stable_second_moment(y, lambda_0, k)
 
+class killer(liar):
+    @staticmethod
+    def stable_second_moment(y, lambda_0, k):
+        os._exit(4)
+
+class Lazy:
+    def __init__(self, result):
+        self.good_subsets, self.score, self.weights = result.good_subsets, result.score, result.weights
+
+    @property
+    def covariance(self):
+        time.sleep(600)
+
+class lazy(liar):
+    @staticmethod
+    def stable_second_moment(y, lambda_0, k):
+        return Lazy(refimpl.stable_second_moment(y, lambda_0, k))
+
+class yields:
+    @staticmethod
+    def largest_good_subset(y, lam):
+        time.sleep(600)
+        yield 0
+
 class quitter(liar):
     @staticmethod
     def stable_second_moment(y, lambda_0, k):
@@ -150,7 +174,18 @@ def test_a_target_that_hangs_always_is_left_alone_after_three_times(run: Run) ->
     assert status == 1
     assert sum("the target hangs" in note for note in notes) == 3
     assert sum("lost 3 times: not asked any more" in note for note in notes) == len(notes) - 3
-    assert time.monotonic() - began < 90
+    _, out, _ = run("bad_ones:stubborn", *names, "--check", CORES, "--time-limit", "0.5", "--json")
+    assert outcomes(out)[CORES]["verdict"] == "not provided"
+    assert time.monotonic() - began < 180
+
+
+@pytest.mark.parametrize(
+    ("target", "check"), [("lazy", GOOD), ("yields", "largest_good_subset_contains_every_good_one")]
+)
+def test_what_a_target_does_later_has_the_limit_too(run: Run, target: str, check: str) -> None:
+    status, out, _ = run(f"bad_ones:{target}", "--check", check, "--time-limit", "1", "--json")
+    assert status == 1
+    assert "the target hangs: no answer within 1 s" in outcomes(out)[check]["note"]
 
 
 def test_a_counterexample_of_a_worker_is_whole(run: Run) -> None:
@@ -307,3 +342,63 @@ def test_ctrl_c_prints_what_the_workers_found(run: Run, tmp_path: Path) -> None:
     record = json.loads(out)
     assert not record["complete"]
     assert [entry["verdict"] for entry in record["outcomes"]] == ["held"]
+
+
+# Loading --------------------------------------------------------------------------------------------------------------
+
+LOADS = {
+    "hangs": ("import time; time.sleep(600)", "it hangs when it is loaded: no answer within 2 s"),
+    "ends": ("import os; os._exit(3)", "it ends its process when it is loaded: the process ended with status 3"),
+    "aborts": ("import os; os.abort()", "it ends its process when it is loaded: the process ended with status -6"),
+    "quits": ("raise SystemExit('no license')", "it raises SystemExit: no license"),
+    "raises": ("1 / 0", "it raises ZeroDivisionError: division by zero"),
+    "rounds": ("ROUNDING = 'little'", "its ROUNDING and MOST_ROWS must be numbers"),
+}
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_a_module_that_cannot_be_loaded_is_an_error_of_usage(run: Run, name: str, tmp_path: Path) -> None:
+    text, says = LOADS[name]
+    (tmp_path / f"loads_{name}.py").write_text(text, encoding="utf-8")
+    commands = [("run",), ("vectors", "check", "--target"), ("blackbox",)] if name == "hangs" else [("run",)]
+    for command_line in commands:
+        status, _, err = run(*command_line, f"loads_{name}", "--time-limit", "2")
+        assert (status, f"no target 'loads_{name}': {says}" in err) == (2, True), err
+    assert f"loads_{name}" not in sys.modules
+
+
+def test_a_target_is_loaded_in_workers_alone(run: Run) -> None:
+    """Where its source is, is known all the same."""
+    status, out, _ = run("bad_ones:liar", *TWO, "--json", "--sarif", "s.json")
+    assert "bad_ones" not in sys.modules
+    assert status == 1
+    assert outcomes(out)[NESTED]["source"] == {"file": "bad_ones.py", "line": 9}
+
+
+def test_a_replay_has_a_limit(run: Run) -> None:
+    assert run("bad_ones:liar", "--check", GOOD)[0] == 1
+    (saved,) = Path("bhs23-counterexamples").glob("*")
+    for target, says in (
+        ("bad_ones:stubborn", "the target hangs: no answer within 2 s"),
+        ("bad_ones:killer", "the target ended its process: the process ended with status 4"),
+        ("bad_ones:liar", "refuted."),
+    ):
+        status, out, err = run("replay", str(saved), "--target", target, "--time-limit", "2")
+        assert (status, says in out) == (1, True), (out, err)
+    assert run("replay", str(saved), "--target", "refimpl")[0] == 0
+
+
+def test_vectors_are_checked_with_a_limit(run: Run) -> None:
+    command_line = ("vectors", "check", "--group", "stable_second_moment", "--json", "--time-limit", "1", "--target")
+    for target, says in (("stubborn", "the target hangs: no answer within 1 s"), ("killer", "the target ended its")):
+        status, out, err = run(*command_line, f"bad_ones:{target}")
+        assert status == 1, err
+        notes = [finding["note"] for finding in json.loads(out)["findings"]]
+        assert sum(says in note for note in notes) == 3
+        assert sum("lost 3 times: not asked any more" in note for note in notes) == len(notes) - 3
+    status, out, _ = run("vectors", "check", "--json", "--time-limit", "0.5", "--target", "bad_ones:stubborn")
+    groups = {group["group"]: group for group in json.loads(out)["groups"]}
+    assert groups["stable_second_moment"]["raised"] > 3
+    assert [g for g, found in groups.items() if g != "stable_second_moment" and not found["not_provided"]] == []
+    status, out, _ = run(*command_line, "bad_ones:quitter")
+    assert {finding["note"] for finding in json.loads(out)["findings"]} == {"SystemExit: no license"}

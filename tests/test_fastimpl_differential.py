@@ -1,6 +1,6 @@
 """fastimpl equals exact arithmetic: levels, scores and counts, on ties, repeats, rank deficiency and extreme scales.
 
-Every test here fails if floats decided nothing in it (``floats_decide``).
+Every test here fails if floats decided nothing in it (conftest).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from deleted import floats_decide  # noqa: F401 - a fixture for every test of this module
 from numpy.typing import NDArray
 
 import fastimpl
@@ -247,6 +246,34 @@ def test_results_of_refimpl_are_understood() -> None:
     fast_mean = fastimpl.stable_mean(x, exact, 3, 2, reference)
     assert tuple(fast_mean.entry_level) == refimpl.stable_mean(x, exact, 3, 2, reference).entry_level
     assert fastimpl.largest_core(x, exact, 3, 5, reference) == refimpl.largest_core(x, exact, 3, 5, reference)
+
+
+def beyond_floats(scale: float, step: float) -> Rows:
+    """Signs whose columns have product sum 0, but for a last row that tells; columns of two sizes."""
+    x = np.tile([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], (6, 1)) * [scale, scale * step]
+    return np.concatenate([x[:12], -x[:12]])
+
+
+@pytest.mark.parametrize("scale", [1e154, 1.3e154, 1e200, 1.7e308])
+@pytest.mark.parametrize("step", [1.0, 1 / 3, 1e-300])
+@pytest.mark.parametrize("stage", ["stable_covariance", "stable_second_moment", "stable_moments"])
+def test_an_entry_of_the_covariance_is_infinite_only_where_the_exact_one_overflows(
+    stage: str, scale: float, step: float
+) -> None:
+    """Zeros beside entries beyond all floats stay zeros, and the factor 1/2 is taken before anything overflows."""
+    arguments = (7, 2, 2) if stage == "stable_moments" else (1000, 2)
+    x = np.concatenate([beyond_floats(scale, step), normal(np.random.default_rng(1), 8, 2)])
+    for rows in (beyond_floats(scale, step), x):
+        fast, exact = (getattr(room, stage)(rows, *arguments) for room in (fastimpl, refimpl))
+        assert (fast.score, fast.covariance is None) == (exact.score, exact.covariance is None)
+        if exact.covariance is None:  # the ordinary rows are outliers
+            assert rows is x
+            continue
+        for found, wanted in zip(fast.covariance.ravel().tolist(), exact.covariance.entries(), strict=True):
+            value = to_fraction(wanted)
+            overflows = abs(value) >= Fraction(2) ** 1024 - Fraction(2) ** 970
+            assert np.isfinite(found) == (not overflows)
+            assert not overflows or np.sign(found) == np.sign(value)
 
 
 # Who decides ----------------------------------------------------------------------------------------------------------

@@ -131,6 +131,7 @@ def test_there_are_as_many_cases_as_promised() -> None:
     assert profiles["nightly"] * len(FAMILIES) >= 20_000
 
 
+@pytest.mark.needs_no_floats
 @each_family
 def test_no_family_stays_green_without_the_float_path(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
     delete_float_path(monkeypatch)
@@ -138,6 +139,7 @@ def test_no_family_stays_green_without_the_float_path(family: Family, monkeypatc
         all_stages(family, 12)
 
 
+@pytest.mark.needs_no_floats
 @each_family
 @pytest.mark.parametrize("out", [False, True], ids=["in", "out"])
 def test_no_family_stays_green_without_the_exact_path(

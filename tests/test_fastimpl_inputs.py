@@ -108,6 +108,7 @@ def test_a_tie_in_float32_is_a_tie() -> None:
     y = np.tile(np.array([[1.0, 1.0], [1.0, -1.0]], dtype=np.float32) * np.float32(0.1), (8, 1))
     assert len(fastimpl.largest_good_subset(y, 2)) == 16
     assert fastimpl.largest_good_subset(y, 2 - Fraction(1, 10**40)) == frozenset()
+    assert [len(fastimpl.largest_good_subset(y, lam)) for lam in (1, 3)] == [0, 16]  # no ties
 
 
 def test_thresholds_are_what_they_say() -> None:
@@ -119,3 +120,4 @@ def test_thresholds_are_what_they_say() -> None:
         assert len(fastimpl.largest_good_subset(x, lam)) == 10
     assert fastimpl.largest_good_subset(x, "0.99999999999999999999") == frozenset()
     assert len(fastimpl.largest_good_subset(x, 0.99999999999999999999)) == 10  # that float is 1
+    assert [len(fastimpl.largest_good_subset(x, lam)) for lam in (0.1, 10)] == [0, 10]

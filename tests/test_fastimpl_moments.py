@@ -85,8 +85,12 @@ def assert_close(fast: Result, mean: Any, covariance: fmpq_mat, d: int) -> None:
 
 
 @every_kind
-@pytest.mark.parametrize("seed", range(14))
-def test_it_equals_exact_arithmetic(kind: Kind, seed: int) -> None:
+def test_it_equals_exact_arithmetic(kind: Kind) -> None:
+    for seed in range(14):
+        one_case(kind, seed)
+
+
+def one_case(kind: Kind, seed: int) -> None:
     rng = np.random.default_rng([seed, 6, KINDS.index(kind)])
     n, d = int(rng.integers(1, 40)), int(rng.integers(1, 5))
     x = kind(rng, n, d)

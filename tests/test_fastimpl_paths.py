@@ -1,7 +1,7 @@
 """Both paths of fastimpl are needed: at least 100 pinned ties go wrong without the exact one, and are right with it.
 
 Each tie comes in two: the threshold itself, and one less by a part in 10^30. No float64 tells the two from each other, so
-whoever decides in floats is wrong about one of them at least. What goes red without the float path: test_fastimpl_edges.
+whoever decides in floats is wrong about one of them at least. What goes red without the float path: test_fastimpl_deleted.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from deleted import decide_open_ones, guess_in_floats
+from deleted import decide_open_ones, delete_float_path, guess_in_floats
 from hypothesis import Phase, given, settings
 from numpy.typing import NDArray
 
 import fastimpl
 from fastimpl import certified, mean
 from proofs_checks.audit import Profile, examine, run_check
-from proofs_checks.lemma import LEMMAS, Violation
+from proofs_checks.lemma import LEMMAS, AuditError, Violation
 from proofs_checks.target import load_target
 from refimpl.linalg import exact_matrix, inverse_or_none, mahalanobis_squared, second_moment, to_fraction
 
@@ -140,6 +140,9 @@ def test_floats_never_decide_a_tie(lam: Fraction) -> None:
     assert len(fastimpl.largest_good_subset(y, lam)) == (4000 if lam == 8 else 0)
     assert len(fastimpl.largest_good_subset(y * 0.1, lam)) in {0, 4000}  # 0.1 d is rounded alike in every row
     assert len(fastimpl.largest_good_subset(y / 3, lam)) == (4000 if lam == 8 else 0)
+    with certified.audit() as counts:
+        assert [len(fastimpl.largest_good_subset(y, lam + nudge)) for nudge in (-1, 1)] == [0, 4000]
+    assert counts["float"] > 0 == counts["exact"]
 
 
 def test_a_tie_of_distances_is_decided_on_integers() -> None:
@@ -151,6 +154,9 @@ def test_a_tie_of_distances_is_decided_on_integers() -> None:
     assert not np.any(fastimpl.stable_mean(x, np.array([[2.0]]), 1, 3, reference).entry_level)
     below = fastimpl.stable_mean(x, np.array([[2.0]]), 1 - Fraction(1, 10**40), 3, reference)
     assert set(map(int, below.entry_level)) == {1}  # Lambda_1 is a little larger
+    with certified.audit() as counts:
+        assert not np.any(fastimpl.stable_mean(x, np.array([[2.0]]), 2, 3, reference).entry_level)
+    assert counts == {"float": 600, "exact": 1}  # the rank
 
 
 @pytest.mark.parametrize("shift", [-2, 0, 2], ids=["below", "at", "above"])
@@ -196,3 +202,11 @@ def test_the_audit_row_refutes_who_guesses(monkeypatch: pytest.MonkeyPatch) -> N
     guess_in_floats(monkeypatch)
     search()
     assert refuted
+
+
+@pytest.mark.needs_no_floats
+def test_the_audit_row_does_not_hold_if_floats_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    delete_float_path(monkeypatch)
+    check, target = LEMMAS["certified_decisions_equals_refimpl"], load_target("fastimpl")
+    with pytest.raises(AuditError, match=r"\b0 of \d+ cases tell"):
+        run_check(check, target, Profile("quick", 40, 1))

@@ -159,3 +159,4 @@ def test_all_rows_equal_and_all_rows_zero() -> None:
         line = np.full((50, 1), value)
         assert len(fastimpl.largest_good_subset(line, 1)) == (0 if value == 0 else 50)
         assert fastimpl.largest_good_subset(line, 1 - Fraction(1, 10**25)) == frozenset()
+        assert len(fastimpl.largest_good_subset(line, 2)) == (0 if value == 0 else 50)

@@ -90,15 +90,16 @@ def test_what_a_watch_saw_changes_no_level(
 
 
 def test_a_watch_is_at_work() -> None:
-    """On clean rows and on outliers it sees all that matters; of a heavy tail it does not even try."""
+    """On clean rows, on outliers and on a heavy tail it sees all that matters; of a mixture of scales it does not even try."""
+    mixture = np.random.default_rng(4).normal(size=(N, D)) * np.where(np.arange(N) % 40 == 0, 6.0, 1.0)[:, None]
     seen = []
-    for make in (clean, outliers, heavy):
-        vectors = pairs(make(np.random.default_rng(2)))
+    for x in (*(make(np.random.default_rng(2)) for make in (clean, outliers, heavy)), mixture):
+        vectors = pairs(x)
         limits = outlier_limits(REPAIRED, Fraction(LAMBDA), K, N // 2, range(2 * K + 1), Fraction(2, N))
         with np.errstate(all="ignore"):
             found = covariance.watched_grams(vectors, limits)
         seen.append((found.seen is not None, len(found.without)))
-    assert seen == [(True, 0), (True, 5), (False, 0)]
+    assert seen == [(True, 0), (True, 5), (True, 11), (False, 0)]
 
 
 def test_a_watch_that_sees_too_much_goes_blind(monkeypatch: pytest.MonkeyPatch) -> None:

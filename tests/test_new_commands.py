@@ -81,3 +81,20 @@ def test_a_leak_is_refuted_and_silence_is_not(run: Run) -> None:
     assert json.loads(text)["verdict"] == "not refuted"
     assert run("blackbox", "leaky_target", "--function", "missing")[0] == 2
     assert run("blackbox", "leaky_target", "--level", "2")[0] == 2
+
+
+def test_a_target_of_which_nothing_would_be_asked_is_a_mistake(run: Run) -> None:
+    """A name that exists and is the wrong one must not give a green run."""
+    status, text = run("run", "json")
+    assert (status, "json has none of the functions" in text) == (2, True), text
+
+
+def test_ctrl_c_is_no_refutation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_arguments: object, **_named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "steered_pairs", interrupted)
+    assert run("blackbox", "leaky_target", *QUICK)[0] == 130
+    monkeypatch.setattr(command, "find_target", interrupted)
+    status, text = run("run", "leaky_target", *CHECK)
+    assert (status, "interrupted" in text) == (130, True)

@@ -28,6 +28,9 @@ POINTS = [
     (3.0, 1.0, 0.1),
     (1.0, 1e-3, 0.03),
     (0.5, 3.0, 0.02),
+    (0.2, 0.6, 0.1),
+    (-0.34, 0.6, 0.1),
+    (0.7, 1.0, 0.3),
 ]
 
 
@@ -107,13 +110,27 @@ def test_every_angle_is_the_integral_over_the_plane(e: float, move: float, chang
 def test_the_certificate_covers_every_angle() -> None:
     """Between grid angles, at angle 0 and at pi/2, with the coefficient q itself, nothing exceeds the curve."""
     rng = random.Random(7)
-    for e, move, change in [(1.0, 0.25, 1 / 1865), (0.02, 0.5, 0.05), (0.3, 1.0, 0.3), (1.0, 0.1, 0.1)]:
+    beyond = {-1: 0, 0: 0, 1: 0}
+    for e, move, change in [
+        (1.0, 0.25, 1 / 1865),
+        (0.02, 0.5, 0.05),
+        (0.3, 1.0, 0.3),
+        (1.0, 0.1, 0.1),
+        (0.2, 0.6, 0.1),
+        (0.34, 0.6, 0.1),
+        (0.7, 1.0, 0.3),
+        (0.05, 0.01, 0.2),
+    ]:
+        k = e - move**2 / 2 - change**2 / (1 - change) / 2
+        beyond[-1 if k <= 0 else int(k >= 1.5 * change / (1 - change))] += 1
         curve = hockey_stick(e, move, change, 0, cases_of(2, mean=True, draws=False))[0]
         angles = [Fraction(rng.randrange(1, 512), 1024) for _ in range(40)] + [Fraction(0), Fraction(1, 2)]
         bare = [curves.Case(True, True, False, turn) for turn in angles]
         values = curves._on_hyperbola(curves._family(e, move, change, 0, bare))[0]
         assert values.max() <= curve * (1 + 1e-12)
         assert values.max() >= curve * (1 - 0.05)
+        assert certified(e, move, change, 0, cases_of(2, mean=True, draws=False)) == pytest.approx(curve, rel=1e-10)
+    assert min(beyond.values()) >= 2, "every range of S16 and the one between"
 
 
 # Above exact divergences ---------------------------------------------------------------------------------------------
@@ -262,4 +279,4 @@ def test_models_take_value_and_slope() -> None:
     for i, at in enumerate(abs(e)):
         model = greedy._Model(widths[i], tilts[i], places[i])
         assert model.value(at) == pytest.approx(values[i], rel=1e-10)
-        assert model.slope(at) == pytest.approx(slopes[i], rel=1e-8)
+        assert model.both(at)[1] == pytest.approx(slopes[i], rel=1e-8)

@@ -171,6 +171,34 @@ def test_wrong_options_are_errors_of_usage(liar: pytest.Pytester, options: tuple
     result.stderr.fnmatch_lines([f"ERROR: bhs23: {message}*".replace("[", "[[]")])
 
 
+def test_a_target_that_hangs_or_ends_its_process_fails_its_tests_alone(pytester: pytest.Pytester) -> None:
+    ends = "os._exit(5) if k > 1 else None"
+    text = LIAR.replace("return replace(", f"{ends}\n        return replace(").replace(
+        'raise RuntimeError("no")', "time.sleep(600)"
+    )
+    pytester.makepyfile(grim="import os, time\n" + text, stuck="import time\ntime.sleep(600)")
+    options = ("--dp-target", "grim:impl", "--dp-target", "grim:crasher", "--dp-target", "grim:honest")
+    result = run_statements(pytester, *options, "--dp-time-limit", "1", "-k", GOOD)
+    result.assert_outcomes(failed=2, passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "the target ended its process: the process ended with status 5",
+            "the target hangs: no answer within 1 s",
+        ]
+    )
+    result = run_statements(pytester, "--dp-target", "stuck", "--dp-time-limit", "1")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: bhs23: no target 'stuck': it hangs when it is loaded: no answer within 1 s"])
+
+
+def test_a_named_target_of_a_librarys_own_tests_runs_in_a_worker(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(grim="import os\ndef stable_second_moment(y, lambda_0, k):\n    os.abort()\n")
+    pytester.makepyfile(f"from proofs_checks.plugin import *\ndef test(): check_target('grim', '{NESTED}')\n")
+    result = run(pytester)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["the target ended its process: *status -6"])
+
+
 # Excuses --------------------------------------------------------------------------------------------------------------
 
 
@@ -215,7 +243,7 @@ def test_a_broken_audit_is_not_excused(liar: pytest.Pytester, monkeypatch: pytes
         raise AuditError("it is vacuous")
 
     monkeypatch.setattr("proofs_checks.audit.run_check", broken)
-    result = excused(liar, f'{NESTED} = "known"', "--dp-target", "liar:impl", "-k", NESTED)
+    result = excused(liar, f'{NESTED} = "known"', "--dp-target", "refimpl", "-k", NESTED)
     result.assert_outcomes(failed=1)
     assert "it is vacuous" in result.stdout.str()
 
@@ -302,3 +330,9 @@ def test_a_run_that_asks_for_nothing_loads_nothing(pytester: pytest.Pytester) ->
 def test_a_file_of_the_same_name_is_collected(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_target="def test_mine(): pass\n")
     run(pytester).assert_outcomes(passed=1)
+
+
+def test_a_target_of_which_nothing_would_be_asked_is_a_mistake(pytester: pytest.Pytester) -> None:
+    result = run_statements(pytester, "--dp-target", "json")
+    result.stdout.fnmatch_lines(["*json has none of the functions*"])
+    assert result.ret not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}

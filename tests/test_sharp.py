@@ -155,7 +155,7 @@ def test_the_move_of_the_mean_is_that_of_the_plan_or_less() -> None:
         assert float(mean_move(100, Fraction(3), 11, 10, z)) >= float(low) * (1 - 0.05)
 
 
-@pytest.mark.parametrize("e", ["1", "1/4", "1/50", "-3/10"])
+@pytest.mark.parametrize("e", ["1", "1/4", "1/20", "1/50", "-3/10"])
 @pytest.mark.parametrize("d", [1, 2])
 def test_the_closed_forms_agree_with_the_contour_integrals(e: str, d: int) -> None:
     with ctx.workprec(192):
@@ -164,9 +164,10 @@ def test_the_closed_forms_agree_with_the_contour_integrals(e: str, d: int) -> No
         (other,) = refimpl.curves.certified_hockey_stick(
             [numbers[0]], [numbers[1]], [numbers[2]], 0, refimpl.curves.cases_of(d, mean=True, draws=False)
         )
-    # In more than one dimension refimpl has a grid of angles, and here angle 0 alone decides where S16 says that it does.
-    assert float(mine) == pytest.approx(float(other), rel=1e-10 if d == 1 else 1e-2)
-    assert d == 1 or Fraction(e) < Fraction(1, 4) or mine < other
+    # Between the ranges of S16 the grid of angles here is the finer one.
+    between = d > 1 and e == "1/20"
+    assert float(mine) == pytest.approx(float(other), rel=1e-3 if between else 1e-10)
+    assert not between or mine < other
 
 
 def test_j_at_a_small_angle_tends_to_its_closed_form() -> None:

@@ -161,8 +161,9 @@ def test_without_a_plan_it_fails(implementation: ModuleType, task: str) -> None:
 
 def test_other_reasons_not_to_have_a_plan() -> None:
     planless = dataclasses.replace(mean_record(), k=0, window=None, pass_probabilities=(), noise_scale=Fraction(0))
+    ends = "the search ends at 65536 levels"
     for least, reason in (
-        (0, "no number of rows has a plan for epsilon = 1 and delta = 1e-06"),
+        (0, f"no number of rows was found that has a plan for epsilon = 1 and delta = 1e-06: {ends}"),
         (60, "no plan for n = 60 and lambda_0 = 8 was found that stands up to its verification"),
     ):
         assert refimpl.failure_reason(dataclasses.replace(planless, least_n=least)) == reason
@@ -244,7 +245,7 @@ def test_a_bartlett_release_is_l_a_a_t_l_t_over_n() -> None:
     released = refimpl.bartlett_release(covariance, 8, a)
     root = np.array([[2.0, 0.0], [1.0, 3.0]]) @ a
     np.testing.assert_array_equal(released, root @ root.T / 8)
-    np.testing.assert_allclose(fastimpl.wishart_release(np.array(covariance), 8, a), released, rtol=1e-15)
+    np.testing.assert_array_equal(fastimpl.wishart_release(np.array(covariance), 8, a), released)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -24,9 +25,10 @@ from proofs_checks.plugin import _explain
 from proofs_checks.privacy import E3_FULL, Plane
 from proofs_checks.ptr import E1
 from proofs_checks.sharp import PAIRS as SHARP_PAIRS
-from proofs_checks.stages import STAGES, Departure, first_departure, inputs_of
+from proofs_checks.stages import SHARP_RELEASES, STAGES, Departure, first_departure, inputs_of
 from proofs_checks.target import Target, load_target
 from refimpl.parameters import SHARP
+from refimpl.results import TestCoin
 
 FAULTS = [
     ("pairing", "no_pairing", "well_concentrated_data_pass"),
@@ -55,6 +57,8 @@ FAULTS = [
     ("test", "tau_without_four", "pass_is_private"),
     ("test", "size_gate_is_dropped", "gate_and_noise_in_the_plane"),
     ("noise", "noise_factor_is_transposed", "gate_and_noise_in_the_plane"),
+    ("subset", "strict_for_non_strict", "certified_decisions_equals_refimpl"),
+    ("core", "mean_strict_for_non_strict", "certified_decisions_equals_refimpl"),
 ]
 SLOW = [
     ("test", "coin_always_passes", "release_follows_the_test"),
@@ -65,7 +69,8 @@ SLOW = [
 
 
 SHARP_FAULTS = [
-    ("norm", "sharp_rows_are_not_lifted"),
+    ("lift", "sharp_rows_are_not_lifted"),
+    ("norm", "sharp_ridge"),
     ("subset", "sharp_divides_by_subset_size"),
     ("score", "sharp_score_by_sum"),
     ("weights", "sharp_window_starts_at_0"),
@@ -92,7 +97,7 @@ def only(target: Any, *names: str) -> Target:
 
 
 def test_there_is_a_fault_of_every_stage() -> None:
-    assert {stage for stage, *_ in FAULTS} == set(STAGES)
+    assert {stage for stage, *_ in (*FAULTS, *SHARP_FAULTS)} == set(STAGES)
     schema = formats.record_schema()["$defs"]["outcome"]["properties"]["departs_at"]
     assert tuple(schema["properties"]["stage"]["enum"]) == STAGES
 
@@ -113,7 +118,65 @@ def test_a_fault_of_sharp_is_found_at_its_stage(stage: str, fault: str) -> None:
     assert (found.stage, found.part, found.unseen) == (stage, "one stage of SHARP", ())
 
 
+SHARP_RELEASE_FAULTS = [
+    ("test", "sharp_coin_always_passes"),
+    ("test", "sharp_law_of_the_next_score"),
+    ("noise", "sharp_noise_variance_as_deviation"),
+    ("noise", "sharp_release_without_noise"),
+]
+
+
+@pytest.mark.parametrize(("stage", "fault"), SHARP_RELEASE_FAULTS)
+def test_a_fault_of_sharps_test_or_noise_is_found_there(stage: str, fault: str) -> None:
+    whole = SHARP_MUTANTS[fault].implementation
+    found = first_departure(Target(fault, whole, SHARP), SHARP_RELEASES[1])
+    assert found is not None
+    assert (found.stage, found.part, found.unseen) == (stage, "release of SHARP", ()), str(found)
+    found = first_departure(Target(fault, only(whole, "private_mean_given").implementation, SHARP), None)
+    assert found is not None
+    assert (found.stage, found.part) == (stage, "release of SHARP"), str(found)
+    assert found.unseen == ("lift", "norm", "subset", "score", "weights", "mean", "covariance")
+
+
+def sharp_releases(**changes: Any) -> Target:
+    """refimpl's releases of SHARP and nothing else, some of them changed."""
+    names = ("private_mean_given", "private_covariance_given", "private_gaussian_given")
+    return Target("releases", SimpleNamespace(**{name: getattr(refimpl, name) for name in names} | changes), SHARP)
+
+
+def more_draws(x: Any, parameters: Any, coins: Any) -> Any:
+    return refimpl.private_covariance_given(x, replace(parameters, samples=2 * parameters.samples), coins)
+
+
+def always_passing(x: Any, parameters: Any, coins: Any) -> Any:
+    sure = replace(coins, mean=replace(coins.mean, test=TestCoin(0, bytes(32))))
+    return refimpl.private_gaussian_given(x, parameters, sure)
+
+
+def unweighted(x: Any, parameters: Any, coins: Any) -> Any:
+    p = parameters
+    if refimpl.private_mean_given(x, p, coins).mean is None:
+        return SimpleNamespace(mean=None)
+    moments, mean = refimpl.stable_moments(x, p.lambda_0, p.k, p.window), [Fraction(v) for v in x.mean(axis=0)]
+    return SimpleNamespace(mean=refimpl.gaussian_release(mean, moments.covariance, p.noise_scale, coins.normals))
+
+
+@pytest.mark.parametrize(
+    ("stage", "name", "fault"),
+    [
+        ("noise", "private_covariance_given", more_draws),
+        ("test", "private_gaussian_given", always_passing),
+        ("mean", "private_mean_given", unweighted),
+    ],
+)
+def test_a_target_that_only_releases_is_looked_at_by_its_releases(stage: str, name: str, fault: Any) -> None:
+    found = first_departure(sharp_releases(**{name: fault}), None)
+    assert found is not None
+    assert (found.stage, found.part) == (stage, "release of SHARP"), str(found)
+
+
 def test_sharp_without_a_fault_departs_nowhere() -> None:
+    assert first_departure(sharp_releases(), None) is None
     assert first_departure(load_target("fastimpl", SHARP), None) is None
     assert first_departure(Target("the specification", refimpl, SHARP), None) is None
 
@@ -125,7 +188,15 @@ def test_a_fault_of_a_whole_run_is_found_at_its_stage(stage: str, fault: str, ch
 
 
 @pytest.mark.parametrize("target", [Target("faultless", FAULTLESS), load_target("fastimpl")], ids=lambda t: t.name)
-@pytest.mark.parametrize("check", ["mean_weights_are_stable", "good_subsets_are_good", "larger_score_sensitivity"])
+@pytest.mark.parametrize(
+    "check",
+    [
+        "mean_weights_are_stable",
+        "good_subsets_are_good",
+        "larger_score_sensitivity",
+        "certified_decisions_equals_refimpl",
+    ],
+)
 def test_without_a_fault_no_stage_departs(target: Target, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known = pinned_cases_for(LEMMAS[check], target)[:4]
     monkeypatch.setattr("proofs_checks.stages._known_cases", lambda _edition: iter(known))

@@ -3,7 +3,7 @@
 ``FAULTS`` has them by the key that a vector names in ``bug``, with what is wrong in words.
 """
 
-# ruff: noqa: ARG001, ARG002, ARG005 - ignoring an argument is often the fault
+# ruff: noqa: ARG002, ARG005 - ignoring an argument is often the fault
 from __future__ import annotations
 
 import math
@@ -773,13 +773,16 @@ def _private_covariance(
     gates: Callable[[Any], bool] = refimpl.passes_gates,
     passes: Callable[[Any, Any], bool] = refimpl.ptr.coin_passes,
     edition: Callable[[Edition], Edition] = lambda edition: edition,
+    release: Callable[[Any, Any, Any, Any], Any] = lambda x, p, covariance, z: refimpl.wishart_release(
+        covariance, p.samples, z
+    ),
 ) -> Any:
     def given(x: Any, p: Any, coins: Any) -> Any:
         released = None
         if gates(p):
             result = refimpl.stable_covariance(x, p.lambda_0, p.k, edition=p.edition)
             law = refimpl.ptr_pass_probability(result.score, *budget(p), edition=edition(p.edition))
-            released = 0 if passes(law, coins.test) else None  # whatever it would be
+            released = release(x, p, result.covariance, coins.normals) if passes(law, coins.test) else None
         return SimpleNamespace(covariance=released)
 
     return SimpleNamespace(private_covariance_given=given, draw_covariance_coins=refimpl.draw_covariance_coins)
@@ -812,15 +815,168 @@ _fault(
 )
 
 
-def _private_gaussian(released: Callable[[bool, bool], bool], gates: bool = True) -> Any:
-    def given(x: Any, p: Any, coins: Any) -> Any:
-        if gates and not refimpl.passes_gates(p):
-            return SimpleNamespace(mean=None, covariance=None)
-        # The vectors' coins are 0, which passes, and the largest there is, which fails at a score of 1.
-        value = 0 if released(coins.mean.test.bits == 0, coins.covariance.test.bits == 0) else None
-        return SimpleNamespace(mean=value, covariance=value)
+# Of draws with a fault in floating point, what is not the fault is granted.
+_NOISE_BITS = 40
 
-    return SimpleNamespace(private_gaussian_given=given, draw_gaussian_coins=refimpl.draw_gaussian_coins)
+
+def _as_floats(matrix: Any) -> Any:
+    return np.array([[float(to_fraction(v)) for v in row] for row in matrix.tolist()])
+
+
+def _scatter(draws: Any, samples: int) -> Any:
+    return draws.T @ draws / samples
+
+
+_fault(
+    "covariance_release_without_noise",
+    "Algorithm 5.1 releases its covariance as it is",
+    _private_covariance(release=lambda x, p, covariance, z: _as_floats(covariance)),
+    _NOISE_BITS,
+)
+_fault(
+    "covariance_divides_by_one_less",
+    "the sum over the N draws is divided by N - 1",
+    _private_covariance(release=lambda x, p, covariance, z: refimpl.wishart_release(covariance, p.samples - 1, z)),
+)
+_fault(
+    "covariance_divides_by_the_rows",
+    "the sum over the N draws is divided by n",
+    _private_covariance(release=lambda x, p, covariance, z: refimpl.wishart_release(covariance, p.n, z)),
+)
+_fault(
+    "covariance_draws_are_standard",
+    "the draws have the identity as covariance",
+    _private_covariance(release=lambda x, p, covariance, z: _scatter(z, p.samples)),
+    _NOISE_BITS,
+)
+_fault(
+    "covariance_draws_are_centred",
+    "the mean of the draws is subtracted",
+    _private_covariance(
+        release=lambda x, p, covariance, z: refimpl.wishart_release(covariance, p.samples, z - z.mean(axis=0))
+    ),
+    _NOISE_BITS,
+)
+_fault(
+    "covariance_factor_is_transposed",
+    "the transpose of the Cholesky factor makes the draws",
+    _private_covariance(
+        release=lambda x, p, covariance, z: _scatter(z @ np.linalg.cholesky(_as_floats(covariance)), p.samples)
+    ),
+    _NOISE_BITS,
+)
+_fault(
+    "covariance_draws_have_the_square",
+    "the covariance itself stands for its Cholesky factor",
+    _private_covariance(release=lambda x, p, covariance, z: _scatter(z @ _as_floats(covariance), p.samples)),
+    _NOISE_BITS,
+)
+_fault(
+    "covariance_of_the_raw_rows",
+    "the draws have the second moment of the rows, and not that of the pairs",
+    _private_covariance(
+        release=lambda x, p, covariance, z: refimpl.wishart_release(
+            second_moment(exact_matrix("x", x), [Fraction(1, p.n)] * p.n), p.samples, z
+        )
+    ),
+)
+_fault(
+    "covariance_without_the_half",
+    "pairs have twice the covariance, and the draws too",
+    _private_covariance(release=lambda x, p, covariance, z: refimpl.wishart_release(2 * covariance, p.samples, z)),
+)
+
+
+def _halves(x: Any, p: Any, coins: Any) -> tuple[Any, Any]:
+    mean = refimpl.private_mean_given(x, p.mean, coins.mean).mean
+    return mean, refimpl.private_covariance_given(x, p.covariance, coins.covariance).covariance
+
+
+def _sure(coins: Any) -> Any:
+    """The same coins, but both tests pass."""
+    mean, covariance = (replace(half, test=replace(half.test, bits=0)) for half in (coins.mean, coins.covariance))
+    return replace(coins, mean=mean, covariance=covariance)
+
+
+def _private_gaussian(
+    released: Callable[[bool, bool], bool] = operator.and_,
+    gates: bool = True,
+    halves: Callable[[Any, Any, Any], tuple[Any, Any]] = _halves,
+) -> Any:
+    def given(x: Any, p: Any, coins: Any) -> Any:
+        fits = refimpl.passes_gates(p)
+        # The vectors' coins are 0, which passes, and the largest there is, which fails at a score of 1.
+        passes = released(coins.mean.test.bits == 0, coins.covariance.test.bits == 0)
+        if (gates and not fits) or not passes:
+            return SimpleNamespace(mean=None, covariance=None)
+        if not fits:  # whatever it would be
+            return SimpleNamespace(mean=np.zeros(p.mean.d), covariance=np.eye(p.mean.d))
+        mean, covariance = halves(x, p, _sure(coins))
+        return SimpleNamespace(mean=mean, covariance=covariance)
+
+    return SimpleNamespace(private_gaussian_given=given, draw_covariance_coins=refimpl.draw_covariance_coins)
+
+
+def _whole_budget(p: Any) -> dict[str, Any]:
+    return {"epsilon": p.epsilon, "delta": p.delta, "lambda_0": p.mean.lambda_0, "edition": p.edition}
+
+
+def _changed_mean(x: Any, p: Any, coins: Any, scale: Fraction, centre: int = 1) -> tuple[Any, Any]:
+    covariance = refimpl.stable_covariance(x, p.mean.lambda_0, p.mean.k)
+    mean = refimpl.stable_mean(x, covariance, p.mean.lambda_0, p.mean.k, coins.mean.reference).mean
+    exact = [centre * to_fraction(v) for v in mean]
+    return refimpl.gaussian_release(exact, covariance.covariance, scale, coins.mean.normals), _halves(x, p, coins)[1]
+
+
+def _changed_draws(x: Any, p: Any, coins: Any, samples: int, *, twice: bool = False) -> tuple[Any, Any]:
+    rows, m = exact_matrix("x", x), len(x) // 2
+    # What Algorithm 5.2 prints, and REPAIRED leaves out: pairs, over sqrt 2, given to an algorithm that pairs on its own.
+    paired = rows_of(rows, range(m)) - rows_of(rows, range(m, 2 * m)) if twice else rows
+    covariance = refimpl.stable_covariance(paired, p.covariance.lambda_0, p.covariance.k).covariance
+    normals = np.zeros((samples, p.mean.d))
+    normals[: p.mean.d] = coins.covariance.normals[: p.mean.d]
+    return _halves(x, p, coins)[0], refimpl.wishart_release(covariance / 2 if twice else covariance, samples, normals)
+
+
+def _shared(x: Any, p: Any, coins: Any) -> tuple[Any, Any]:
+    normals = np.zeros_like(coins.covariance.normals)
+    normals[0] = coins.mean.normals
+    return _halves(x, p, replace(coins, covariance=replace(coins.covariance, normals=normals)))
+
+
+_fault(
+    "gaussian_release_without_the_mean",
+    "Algorithm 5.2 releases the noise of the mean without the mean",
+    _private_gaussian(halves=lambda x, p, coins: _changed_mean(x, p, coins, p.mean.noise_scale, 0)),
+)
+_fault(
+    "gaussian_mean_has_the_noise_of_the_whole_budget",
+    "the mean of Algorithm 5.2 has the noise of (epsilon, delta), and not of half of each",
+    _private_gaussian(
+        halves=lambda x, p, coins: _changed_mean(
+            x, p, coins, refimpl.mean_parameters(*x.shape, **_whole_budget(p)).noise_scale
+        )
+    ),
+)
+_fault(
+    "gaussian_covariance_has_the_draws_of_the_whole_budget",
+    "the covariance of Algorithm 5.2 has the N of (epsilon, delta), and not of half of each",
+    _private_gaussian(
+        halves=lambda x, p, coins: _changed_draws(
+            x, p, coins, refimpl.covariance_parameters(*x.shape, **_whole_budget(p)).samples
+        )
+    ),
+)
+_fault(
+    "gaussian_shares_its_noise",
+    "the covariance of Algorithm 5.2 is made of the normals of its mean",
+    _private_gaussian(halves=_shared),
+)
+_fault(
+    "gaussian_pairs_twice",
+    "line 3 of Algorithm 5.2 as printed: its pairs are paired again",
+    _private_gaussian(halves=lambda x, p, coins: _changed_draws(x, p, coins, p.covariance.samples, twice=True)),
+)
 
 
 _fault(

@@ -63,6 +63,7 @@ WRITERS: dict[str, Callable[[Any], Any]] = {
     "mean": lambda mean: [str(_exact(v)) for v in mean],
     "probability": _probability,
     "release": lambda release: [hex_text(float(v)) for v in release],
+    "released_covariance": lambda rows: [[hex_text(float(v)) for v in row] for row in rows],
     "noise_scale": lambda scale: hex_text(float(scale)),
 }
 """How each field of an answer is written, where it is no plain integer or truth value."""
@@ -199,6 +200,11 @@ def _released(right: Any, found: Any, given: dict[str, Any], rounding: Fraction)
     return _numbers("release", exact, found, rounding, max([_size(given), *map(abs, exact)]))
 
 
+def _released_matrix(right: Any, found: Any, _given: dict[str, Any], rounding: Fraction) -> str | None:
+    exact = [[Fraction(float.fromhex(v)) for v in row] for row in right]
+    return _entries("released_covariance", exact, found, rounding)
+
+
 def _noise(right: Any, found: Any, _given: dict[str, Any], rounding: Fraction) -> str | None:
     """Too much noise may be a rounding; too little is a fault."""
     exact = Fraction(float.fromhex(right))
@@ -214,6 +220,7 @@ COMPARERS: dict[str, Callable[[Any, Any, dict[str, Any], Fraction], str | None]]
     ),
     "mean": _mean,
     "release": _released,
+    "released_covariance": _released_matrix,
     "noise_scale": _noise,
     "probability": lambda right, found, given, rounding: _law(right, found, given["delta"], rounding),
 }

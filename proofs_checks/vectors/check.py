@@ -75,7 +75,7 @@ def check_vector(target: Target, vector: Vector, *, float_ties: bool = False) ->
     try:
         answer = group.run(target, given)  # which may write into what it was given: that is read once more
         problem = departure(vector.expected, answer, decode_input(vector.input), target.rounding)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return _finding(vector, "raised", f"{type(error).__name__}: {error}")
     if problem is None:
         return _finding(vector, "passed")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -13,18 +16,23 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from proofs_checks.target import Target, load_target
+from proofs_checks.apart import Apart, find_target, loaded, perform
+from proofs_checks.lemma import AuditError
+from proofs_checks.target import Target
 from proofs_checks.vectors.check import Finding, as_report, check_vector, has_float_ties
-from proofs_checks.vectors.counterexamples import check_counterexample
+from proofs_checks.vectors.counterexamples import COUNTEREXAMPLES, check_counterexample
 from proofs_checks.vectors.counterexamples import convert as convert_saved
 from proofs_checks.vectors.groups import GROUPS
 from proofs_checks.vectors.shipped import Vector, read_folder, shipped_folder, write_folder
+from proofs_checks.workers import Lost, Pool, Watch
 from refimpl.parameters import EDITIONS
 
 __all__ = ["app"]
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 SHOWN = 20
+MOST_HANGS = 3
+"""After so many lost processes a target is not asked again."""
 
 app = typer.Typer(help=__doc__, no_args_is_help=True)
 
@@ -65,18 +73,37 @@ def check(
         typer.Option(help="Whether exact ties may go either way; what the target says of itself if not given."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
+    time_limit: Annotated[float, typer.Option(help="Seconds that one call of a target may take.")] = 60.0,
 ) -> None:
     """Check targets with test vectors: status 1 if one departs from an exact answer, or raises."""
-    targets = [_target(name, rounding) for name in target or ()]
-    if not targets:
+    if not target:
         _usage("vectors check needs a --target")
-    vectors, counterexamples = _selected(folder or shipped_folder(), group or [], edition)
+    if not time_limit > 0:
+        _usage("--time-limit must be positive")
+    chosen = _selected(folder or shipped_folder(), group or [], edition)
+    with Pool(perform, 1, time_limit) as pool:
+        try:
+            targets = [_target(name, rounding, pool) for name in target]
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        _check(targets, *chosen, pool, float_ties=float_ties, as_json=as_json)
+
+
+def _check(
+    targets: Sequence[Target],
+    vectors: Sequence[Vector],
+    counterexamples: Sequence[Path],
+    pool: Pool,
+    *,
+    float_ties: bool | None,
+    as_json: bool,
+) -> NoReturn:
     reports, failed, complete = [], False, True
     console = Console(width=None if sys.stdout.isatty() else 160)
     for audited in targets:
         ties = has_float_ties(audited) if float_ties is None else float_ties
         findings: list[Finding] = []
-        complete = complete and _collect(findings, audited, vectors, counterexamples, float_ties=ties)
+        complete = complete and _collect(findings, _findings(audited, vectors, counterexamples, pool, float_ties=ties))
         reports.append(as_report(audited, findings, float_ties=ties, complete=complete))
         failed = failed or any(finding.is_failure for finding in findings)
         if complete and all(finding.verdict == "not provided" for finding in findings):
@@ -106,9 +133,10 @@ def convert(
     print(f"wrote {sum(counts.values())} vectors of {len(paths)} counterexamples to {folder}")
 
 
-def _target(name: str, rounding: str | None) -> Target:
+def _target(name: str, rounding: str | None, pool: Pool) -> Target:
     try:
-        return load_target(name, rounding=None if rounding is None else Fraction(rounding))
+        allowance = None if rounding is None else Fraction(rounding)
+        return find_target(name, rounding=allowance, seconds=pool.seconds or math.inf, pool=pool)
     except (ValueError, ZeroDivisionError) as error:
         _usage(str(error))
 
@@ -132,17 +160,10 @@ def _selected(folder: Path, groups: Sequence[str], edition: str | None) -> tuple
     return vectors, counterexamples
 
 
-def _collect(
-    findings: list[Finding],
-    target: Target,
-    vectors: Sequence[Vector],
-    counterexamples: Sequence[Path],
-    *,
-    float_ties: bool,
-) -> bool:
+def _collect(findings: list[Finding], found: Iterator[Finding]) -> bool:
     """Append every finding; Ctrl-C ends it and loses nothing. Whether it came to its end."""
     try:
-        for finding in _findings(target, vectors, counterexamples, float_ties=float_ties):
+        for finding in found:
             findings.append(finding)  # noqa: PERF402 - what was found before Ctrl-C stays
     except KeyboardInterrupt:
         return False
@@ -152,12 +173,69 @@ def _collect(
 
 
 def _findings(
-    target: Target, vectors: Sequence[Vector], counterexamples: Sequence[Path], *, float_ties: bool
+    target: Target, vectors: Sequence[Vector], counterexamples: Sequence[Path], pool: Pool, *, float_ties: bool
 ) -> Iterator[Finding]:
+    about = (vectors, counterexamples)
+    if isinstance(target.implementation, Apart):
+        yield from _findings_apart(target, *about, pool, float_ties=float_ties)
+        return
     for vector in vectors:
         yield check_vector(target, vector, float_ties=float_ties)
     for path in counterexamples:
         yield check_counterexample(target, path)
+
+
+@dataclass(frozen=True)
+class _One:
+    """The task of running one vector, or one saved counterexample, on a stranger's target."""
+
+    target: str
+    rounding: Fraction
+    most_rows: int
+    seconds: float
+    float_ties: bool
+    what: Vector | Path
+
+    def __call__(self, watch: Watch) -> Finding | str:
+        """What it gave, or why it is none."""
+        implementation = loaded(self.target, self.seconds, watch)
+        target = Target(self.target, implementation, rounding=self.rounding, most_rows=self.most_rows)
+        try:
+            if isinstance(self.what, Vector):
+                return check_vector(target, self.what, float_ties=self.float_ties)
+            return check_counterexample(target, self.what)
+        except ValueError as error:
+            return str(error)
+
+
+def _findings_apart(
+    target: Target, vectors: Sequence[Vector], counterexamples: Sequence[Path], pool: Pool, *, float_ties: bool
+) -> Iterator[Finding]:
+    about = (target.name, target.rounding, target.most_rows, pool.seconds or math.inf, float_ties)
+    everything: list[Vector | Path] = [*vectors, *counterexamples]
+    tasks = [_One(*about, what) for what in everything]
+    with closing(pool.run(tasks, wanted=lambda _task: pool.lost[target.name] < MOST_HANGS)) as answers:
+        for i, answer in answers:
+            if isinstance(answer, Lost):
+                pool.lost[target.name] += answer.why in {"hung", "died"}
+                yield _lost(target, everything[i], answer)
+            elif isinstance(answer, str):
+                raise ValueError(answer)
+            else:
+                yield answer
+
+
+def _lost(target: Target, what: Vector | Path, lost: Lost) -> Finding:
+    if lost.why == "failed":
+        raise AuditError(lost.detail)
+    if isinstance(what, Vector) and not target.provides(GROUPS[what.group].needs):
+        return check_vector(target, what)  # which asks nothing of it
+    words = {"hung": "the target hangs", "died": "the target ended its process", "skipped": f"lost {MOST_HANGS} times"}
+    note = f"{words[lost.why]}: {lost.detail}"
+    if isinstance(what, Vector):
+        about = {name: getattr(what, name) for name in ("id", "group", "bug", "says", "flags", "result")}
+        return Finding(**about, verdict="raised", note=note)
+    return Finding(what.stem, COUNTEREXAMPLES, "", "", (), "valid", "raised", note)
 
 
 def _show(target: Target, findings: Sequence[Finding], console: Console) -> None:

@@ -97,7 +97,7 @@ _HEX: _Codec = (hex, lambda text: int(text, 16))
 
 CODECS: dict[str, _Codec] = {
     **dict.fromkeys(("y", "x", "x_prime"), _ROWS),
-    "covariance": (_encode_matrix, _decode_matrix),
+    **dict.fromkeys(("covariance", "factor"), (_encode_matrix, _decode_matrix)),
     **dict.fromkeys(("lam", "lambda_0", "epsilon", "delta", "growth", "noise_scale"), _EXACT),
     **dict.fromkeys(("reference", "subset"), _SET),
     "weights": (_encode_shares, _decode_shares),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -21,7 +21,7 @@ from refimpl.parameters import (
     gaussian_parameters,
     mean_parameters,
 )
-from refimpl.results import MeanCoins, TestCoin
+from refimpl.results import CovarianceCoins, GaussianCoins, MeanCoins, TestCoin
 
 __all__ = ["GROUPS", "Group"]
 
@@ -230,35 +230,55 @@ def _run_private_mean_given(target: Any, given: Answer) -> Answer:
     return {"released": False} if mean is None else {"released": True, "release": _numbers(mean)}
 
 
+def _covariance_coins(target: Any, parameters: Any, test: int, factor: Any) -> CovarianceCoins:
+    """Coins whose draws have the sum of squares A A^T, A the factor, in the form that a target takes.
+
+    That is A itself, or N rows of d normals: those of A^T, and zeros. A target tells by the coins that it draws; without a
+    function for that it is given A.
+    """
+    normals = factor
+    draw = getattr(target, "draw_covariance_coins", None)
+    if callable(draw) and np.shape(draw(parameters, np.random.default_rng(0)).normals) != factor.shape:
+        normals = np.zeros((parameters.samples, parameters.d))
+        normals[: parameters.d] = factor.T
+    return CovarianceCoins(TestCoin(test, COIN_SEED), normals)
+
+
+def _matrix(values: Any) -> list[list[Any]]:
+    return [list(row) for row in _numbers(values)]
+
+
 @_group(
-    "Algorithm 5.1 with the coin of its test: released or FAIL",
-    ("private_covariance_given", "draw_covariance_coins"),
-    ("x", *_PUBLIC[2:], "test"),
+    "Algorithm 5.1 with its coins, A A^T being the sum of squares of its draws, A the factor: FAIL, or the release",
+    ("private_covariance_given",),
+    ("x", *_PUBLIC[2:], "test", "factor"),
 )
 def _run_private_covariance_given(target: Any, given: Answer) -> Answer:
     parameters = covariance_parameters(*given["x"].shape, **_budget(given))
-    # The normals are a target's own affair (N x d of them, or a Bartlett factor); whether it releases does not depend on them.
-    drawn = target.draw_covariance_coins(parameters, np.random.default_rng(0))
-    coins = replace(drawn, test=TestCoin(given["test"], COIN_SEED))
-    released = _release(target.private_covariance_given, given["x"], parameters, coins)
-    return {"released": released.covariance is not None}
+    coins = _covariance_coins(target, parameters, given["test"], given["factor"])
+    covariance = _release(target.private_covariance_given, given["x"], parameters, coins).covariance
+    if covariance is None:
+        return {"released": False}
+    return {"released": True, "released_covariance": _matrix(covariance)}
 
 
 @_group(
-    "Algorithm 5.2 with the coins of its two tests: both released, or FAIL",
-    ("private_gaussian_given", "draw_gaussian_coins"),
-    ("x", *_PUBLIC[2:], "test", "test_covariance", "reference"),
+    "Algorithm 5.2 with its coins, those of Algorithms 1 and 5.1: FAIL, or both releases",
+    ("private_gaussian_given",),
+    ("x", *_PUBLIC[2:], "test", "test_covariance", "reference", "normals", "factor"),
 )
 def _run_private_gaussian_given(target: Any, given: Answer) -> Answer:
     parameters = gaussian_parameters(*given["x"].shape, **_budget(given))
-    drawn = target.draw_gaussian_coins(parameters, np.random.default_rng(0))
-    coins = replace(
-        drawn,
-        mean=replace(drawn.mean, test=TestCoin(given["test"], COIN_SEED), reference=given["reference"]),
-        covariance=replace(drawn.covariance, test=TestCoin(given["test_covariance"], COIN_SEED)),
+    coins = GaussianCoins(
+        MeanCoins(TestCoin(given["test"], COIN_SEED), given["reference"], given["normals"]),
+        _covariance_coins(target, parameters.covariance, given["test_covariance"], given["factor"]),
     )
-    released = _release(target.private_gaussian_given, given["x"], parameters, coins)
-    return {"released": (released.mean is not None, released.covariance is not None) == (True, True)}
+    found = _release(target.private_gaussian_given, given["x"], parameters, coins)
+    if found.mean is None and found.covariance is None:
+        return {"released": False}
+    if found.mean is None or found.covariance is None:
+        return {"released": "one half of it alone"}
+    return {"released": True, "release": _numbers(found.mean), "released_covariance": _matrix(found.covariance)}
 
 
 @_group("Definitions 5 and 23: whether a subset is lam-good", (), ("y", "subset", "lam"))

@@ -146,15 +146,26 @@ def _private_means_in_the_plane() -> Iterator[Aim]:
             yield Aim(name, "private_mean_given", arguments, PRIVATE_BUGS, ("SizeGate",) if short else ())
 
 
+COVARIANCE_BUGS = (
+    "covariance_coin_always_passes",
+    "covariance_test_spends_the_whole_budget",
+    "covariance_gate_is_dropped",
+    "covariance_coin_in_float64",
+    "covariance_law_of_the_other_edition",
+    "covariance_release_without_noise",
+    "covariance_divides_by_one_less",
+    "covariance_divides_by_the_rows",
+    "covariance_draws_are_standard",
+    "covariance_draws_are_centred",
+    "covariance_factor_is_transposed",
+    "covariance_draws_have_the_square",
+    "covariance_of_the_raw_rows",
+    "covariance_without_the_half",
+)
+
+
 @family
 def _private_covariances() -> Iterator[Aim]:
-    bugs = (
-        "covariance_coin_always_passes",
-        "covariance_test_spends_the_whole_budget",
-        "covariance_gate_is_dropped",
-        "covariance_coin_in_float64",
-        "covariance_law_of_the_other_edition",
-    )
     for edition, delta in BUDGETS:
         public = _public(edition, delta, "3/2")
         least = covariance_parameters(0, 1, **public).least_n
@@ -163,10 +174,35 @@ def _private_covariances() -> Iterator[Aim]:
             p = covariance_parameters(n, 1, **public)
             law = ptr_pass_probability(j, p.test_epsilon, p.test_delta, edition=p.edition)
             for slug, test in [("sure", 0), ("never", WHOLE), *_coins_beside(law)]:
-                arguments = {"x": array(_outlier_data(n, j, (1.0, 2.0**20, 0.0))), **public, "test": test}
+                arguments = {
+                    "x": array(_outlier_data(n, j, (1.0, 2.0**20, 0.0))),
+                    **public,
+                    "test": test,
+                    "factor": np.array([[7.5 + j]]),
+                }
                 name = f"private-covariance-{edition.lower()}-short{short}-{j}out-{slug}"
                 flags = (*(("Outlier",) if j else ()), *_near(slug))
-                yield Aim(name, "private_covariance_given", arguments, bugs, flags)
+                yield Aim(name, "private_covariance_given", arguments, COVARIANCE_BUGS, flags)
+
+
+@family
+def _private_covariances_in_the_plane() -> Iterator[Aim]:
+    """A sheared square and its opposite, in the least n: L is no multiple of the identity, and does not commute with A."""
+    public = _public("REPAIRED", "9/10", "2")
+    n = covariance_parameters(0, 2, **public).least_n
+    for shear, offset in ((1.0, 0.0), (-3.0, 100.0)):
+        corners = bulk(2, n // 2)
+        rows = [*corners, *scaled(corners, -1.0), *[(0.0, 0.0)] * (n % 2)]
+        x = array(moved(sheared(rows, shear), offset))
+        for what, factor in (
+            ("units", ((1.0, 0.0), (0.0, 1.0))),
+            ("first", ((16.0, 0.0), (0.0, 0.0))),
+            ("mixed", ((5.0, 0.0), (-2.5, 9.0))),
+            ("none", ((0.0, 0.0), (0.0, 0.0))),
+        ):
+            arguments = {"x": x, **public, "test": 0, "factor": np.array(factor)}
+            name = f"private-covariance-plane-shear{shear:g}-{what}"
+            yield Aim(name, "private_covariance_given", arguments, COVARIANCE_BUGS)
 
 
 @family
@@ -176,6 +212,11 @@ def _private_gaussians() -> Iterator[Aim]:
         "gaussian_needs_the_covariance_alone",
         "gaussian_gate_is_dropped",
         "gaussian_always_fails",
+        "gaussian_release_without_the_mean",
+        "gaussian_mean_has_the_noise_of_the_whole_budget",
+        "gaussian_covariance_has_the_draws_of_the_whole_budget",
+        "gaussian_shares_its_noise",
+        "gaussian_pairs_twice",
     )
     public = _public("REPAIRED", "9/10", "1")
     plan = gaussian_parameters(0, 1, **public)
@@ -185,11 +226,19 @@ def _private_gaussians() -> Iterator[Aim]:
     ):
         n = least - short
         size = gaussian_parameters(n, 1, **public).mean.reference_size
-        arguments = {
+        arguments: dict[str, Any] = {
             "x": array(_outlier_data(n, 1, (1.0, 2.0**20, 0.0))),  # a score of 1: neither test is certain to pass
             **public,
             "test": one,
             "test_covariance": two,
             "reference": tuple(range(size)),
+            "normals": np.array([-1.25]),
+            "factor": np.array([[6.5]]),
         }
-        yield Aim(f"private-gaussian-short{short}-{slug}", "private_gaussian_given", arguments, bugs)
+        name = f"private-gaussian-short{short}-{slug}"
+        yield Aim(name, "private_gaussian_given", arguments, bugs)
+        for normal, factor in (
+            ((0.5, 3.0), (2.0, 5.0), (-3.0, 1.0), (8.0, 12.5), (-0.75, 2.0)) if slug == "both" else ()
+        ):
+            noise = {"normals": np.array([normal]), "factor": np.array([[factor]])}
+            yield Aim(f"{name}-normal{normal:g}-factor{factor:g}", "private_gaussian_given", arguments | noise, bugs)
