@@ -42,6 +42,7 @@ GREEN = {
     "private::test_gates_speak_before_the_data": "public numbers say FAIL",
     # Parts that are not on the way to a decision.
     "adversary::test_a_job_over_its_limit_is_said_to_be": "the search's limit of time",
+    "adversary::test_the_search_runs": "works in other processes, where conftest does not listen",
     "bench::test_every_kind_of_data_is_finite_and_repeatable": "the benchmark's data",
     "certified::test_sums_of_four_rows_are_rounded_well_or_not_at_all": "a sum by itself",
     "certified::test_thresholds_are_enclosed": "a rational number between floats",
