@@ -221,3 +221,26 @@ def test_a_mean_of_zero_shows_in_no_low_bit(implementation: Any) -> None:
     assert lowest(0.0, real=False) == 1.0
     assert lowest(0.0, real=True) < 0.1
     assert lowest(1 / 3, real=True) < 0.1
+
+
+@pytest.mark.parametrize(("beyond", "rounded"), [(2.0**-200, 1 + 2.0**-52), (-(2.0**-200), 1.0)])
+@pytest.mark.parametrize("implementation", [refimpl, fastimpl])
+def test_what_is_near_a_tie_is_looked_at_more_closely(implementation: Any, beyond: float, rounded: float) -> None:
+    """1 + 2^-53 + 2^-200 is above the middle of two floats; 128 bits do not tell."""
+    release = implementation.gaussian_release([0, 1], [[1, 1], [1, 2]], Fraction(1), [2.0**-53, beyond])
+    assert release[1] == rounded
+
+
+@pytest.mark.parametrize("task", ["mean", "covariance"])
+def test_integers_release_what_slices_do(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = _rows("shifted", 900, 2, np.random.default_rng(5))
+    parameters = getattr(refimpl, f"{task}_parameters")(900, 2, epsilon=1, delta="1e-2", lambda_0=18)
+
+    def release() -> list[float]:
+        result = getattr(fastimpl, f"private_{task}")(x, parameters=parameters, rng=np.random.default_rng(0))
+        found: list[float] = getattr(result, task).tolist()
+        return found
+
+    sliced = release()
+    monkeypatch.setattr("fastimpl.private.enclosed_sums", lambda *_: None)
+    assert release() == sliced
