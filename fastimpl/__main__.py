@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -64,6 +65,20 @@ its plan takes some seconds), repaired (the paper, repaired), printed (the lette
 """
 
 app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=False, rich_markup_mode=None)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"bhs23-release {version('bhs23')}")
+        raise typer.Exit
+
+
+@app.callback(help=HELP)
+def _common(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None: ...
 
 
 class EditionName(StrEnum):
@@ -293,7 +308,7 @@ def _plan_of(task: Task, n: int, d: int, request: Request) -> dict[str, Any]:
     numbers |= _errors(numbers, n, d)
     if task is not GAUSSIAN:
         privacy = {name: value for name, value in request.items() if name != "lambda_0"}
-        largest = largest_lambda_0(n, **privacy, task=task.name)
+        largest = largest_lambda_0(n, **privacy, task=task.name, d=d)
         numbers |= {"largest_lambda_0": _rounded_down(largest) if largest >= 1 else None}
     return {"reason": failure_reason(parameters), **numbers}
 

@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import wraps
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -54,6 +55,20 @@ TIME_LIMIT = 60.0
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(vectors_command.app, name="vectors")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"bhs23-audit {version('bhs23')}")
+        raise typer.Exit
+
+
+@app.callback(help=__doc__)
+def _common(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None: ...
 
 
 def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
@@ -428,7 +443,7 @@ def new_adapter_command(name: Annotated[str, typer.Argument(help="What the targe
 def main() -> None:
     """Entry point: ``bhs23-audit`` alone is ``bhs23-audit run``."""
     sys.path.insert(0, str(Path.cwd()))  # a target in the folder one stands in is found, as with python -m
-    known = {"run", "paper", "replay", "blackbox", "new-adapter", "vectors", "--help"}
+    known = {"run", "paper", "replay", "blackbox", "new-adapter", "vectors", "--help", "--version"}
     if not any(argument in known for argument in sys.argv[1:2]):
         sys.argv.insert(1, "run")
     try:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fastimpl import certified, covariance, limits, mean, rows, screen
+from fastimpl import certified, covariance, limits, mean, rows, screen, sums
 from fastimpl.certified import Bounds, Lengths, Whitening
 from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows
 from fastimpl.grams import BlockGrams, usual_shift
@@ -661,6 +661,23 @@ def four_rows_statement() -> bool:
     return holds
 
 
+def slices_statement(count: int) -> bool:
+    """Equal differences whose rest is as large as it can be, and has more digits than a product of floats can hold."""
+    plus = (2.0**20 - np.arange(1.0, 41.0))[:, None] * 2.0**-20 + 0.96 * 2.0**-42
+    minus = np.linspace(2.0**-57, 2.0**-53, len(plus))[:, None]
+    for row, other in zip(plus, minus, strict=True):
+        vectors = Vectors((np.tile(row, (count, 1)),), (np.tile(other, (count, 1)),))
+        found = sums.enclosed_sums(vectors, Sparse(count, 1, NONE, NONE))
+        assert found is not None
+        middle, radius = (
+            Fraction(int(m)) * Fraction(2) ** int(e)
+            for m, e in (found[0][0].mid().man_exp(), found[0][0].rad().man_exp())
+        )
+        if not abs(middle - count * (Fraction(float(row[0])) - Fraction(float(other[0]))) ** 2) <= radius:
+            return False
+    return True
+
+
 STATEMENTS: dict[str, Callable[[], bool]] = {
     "Gram matrix": gram_statement,
     "Gram matrix in white coordinates": refined_gram_statement,
@@ -737,4 +754,6 @@ STATEMENTS: dict[str, Callable[[], bool]] = {
     "line of candidates": candidates_statement,
     "budget spent": spent_statement,
     "sums of four rows": four_rows_statement,
+    "sums from slices": lambda: slices_statement(2048),
+    "sums from slices of one row": lambda: slices_statement(1),
 }

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -375,6 +376,13 @@ def test_the_command_is_installed() -> None:
     )
     assert ended.returncode == 0
     assert "replay" in ended.stdout
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "proofs_checks", "--version"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (ended.returncode, ended.stdout) == (0, f"bhs23-audit {version('bhs23')}\n")
 
 
 def test_an_implementation_that_has_a_test_alone_is_audited_on_it() -> None:

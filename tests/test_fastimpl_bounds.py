@@ -45,6 +45,8 @@ PAIR_UNDERFLOW = (
     "certified._whiten_twice: 2.0 ** (-1070) * 8 * d * (2.0 ** (SCALE + 60) + float(whitening.magnitude.max()))"
 )
 
+SLICES = "sums.enclosed_sums: 2.0 ** (-53) * (2060 + size // _BLOCK) * 1.01"
+
 LAST_OF_TRANSFER = tuple(
     f"certified.transfer: {term}"
     for term in (
@@ -150,6 +152,11 @@ KILLS: dict[str, Kill] = {
     "covariance._Descent._line: 2.0 ** (-40)": Kill("line of candidates", GONE),
     "covariance._Descent._remove: 2.0 ** (-40)": Kill("budget spent", GONE),
     "rows._rounded_sum: 2.0 ** (-48) * (np.abs(s) + np.abs(r))": Kill("sums of four rows"),
+    "sums.enclosed_sums: size * 2.0 ** (-41) * (2.0 ** (-53) * (2060 + size // _BLOCK) * 1.01 + 2.0 ** (-52))": Kill(
+        "sums from slices"
+    ),
+    SLICES: Kill("sums from slices"),
+    "sums.enclosed_sums: 2.0 ** (-52)": Kill("sums from slices of one row", GONE, (SLICES,)),
 }
 
 NO_BOUND: dict[str, str] = {

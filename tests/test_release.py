@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -559,6 +560,15 @@ def test_help_says_what_the_exit_status_means(command: Command) -> None:
     said = " ".join(out.split())
     assert "0 for a release, and 0 for FAIL too" in said
     assert "A file outside that domain" in said
+
+
+def test_the_version_is_that_of_the_package(command: Command) -> None:
+    assert command("--version") == (0, f"bhs23-release {version('bhs23')}\n", "")
+
+
+def test_the_largest_lambda_0_of_one_column_is_that_of_one_column(command: Command) -> None:
+    one, two = (plan(command, 20_000, "20", d, "sharp")["mean"]["largest_lambda_0"] for d in (1, 2))
+    assert float(one) > float(two)
 
 
 def test_the_module_is_the_command() -> None:
