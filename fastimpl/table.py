@@ -34,7 +34,7 @@ def read_table(path: Path, columns: str | None = None) -> Table:
     """Read the chosen columns of a CSV or .npy file.
 
     A CSV file has commas between cells, perhaps quoted. Its first line is a header when none of its cells reads
-    as a number; every other line is a row, so nothing is dropped silently. Cells are read by Python's ``float``,
+    as a number and not all are blank; every other line is a row, so nothing is dropped silently. Cells are read by Python's ``float``,
     which rounds correctly.
 
     Parameters
@@ -99,7 +99,8 @@ def _parse_lines(lines: Iterator[list[str]], columns: str | None) -> Table:
     first = next(lines, [])
     if not first:
         raise TableError("the first line is empty")
-    header = None if any(map(_is_number, first)) else first
+    named = any(cell.strip() for cell in first) and not any(map(_is_number, first))
+    header = first if named else None
     chosen = _chosen(columns, header, len(first))
     names = tuple(header[j] if header else str(j) for j in chosen)
     cells = array("d")

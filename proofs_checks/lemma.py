@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal, Self
 
 from hypothesis.strategies import SearchStrategy
@@ -116,17 +117,18 @@ class Claim:
     def is_true(self, allowance: Fraction) -> bool:
         """Whether the claim holds, with ``allowance`` where it is marked as rounded."""
         left, right = _exact(self.left), _exact(self.right)
-        slack = allowance * max(abs(Fraction(float(v))) for v in (left, right, self.scale)) if self.rounded else 0
+        rounded = self.rounded and allowance  # a float of an exact number is not for nothing
+        slack = allowance * max(abs(Fraction(float(v))) for v in (left, right, self.scale)) if rounded else 0
         if self.relation == "==" and not slack:
             return bool(left == right)
         return bool(left <= right + slack and (self.relation == "<=" or right <= left + slack))
 
-    @property
+    @cached_property
     def tightness(self) -> float | None:
         """left/right of an inequality with a positive right side: 1 is attained, above 1 is a violation."""
-        if self.relation == "==" or not self.right > 0:
+        if self.relation == "==" or not (right := float(self.right)) > 0:
             return None
-        return float(self.left) / float(self.right)
+        return float(self.left) / right
 
     @property
     def kind(self) -> Kind:
@@ -136,7 +138,7 @@ class Claim:
         """
         if self.relation == "==":
             return "yes/no" if self.is_predicate else "equality"
-        if self.right > 0:
+        if self.tightness is not None:
             return "ratio"
         return "sets" if isinstance(self.left, int) and self.right == 0 else "sign"
 

@@ -7,6 +7,7 @@ every probability a Fraction, and a rational epsilon makes it an exact element o
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -71,11 +72,16 @@ def _is_a_budget(case: Budget) -> None:
 
 
 def first_zero(case: Budget, edition: Edition) -> int:
-    """The least score at which the edition's own law is zero."""
-    growth, z = case.exact_growth(edition), 0
-    while ptr_pass_probability_at_growth(z, growth, case.delta, edition=edition) > 0:
-        z += 1
-    return z
+    """The least score at which the edition's own law, which never rises, is zero."""
+    growth = case.exact_growth(edition)
+
+    def ended(z: int) -> bool:
+        return not ptr_pass_probability_at_growth(z, growth, case.delta, edition=edition) > 0
+
+    last = 1
+    while not ended(last):
+        last *= 2
+    return bisect_left(range(last), True, lo=last // 2, key=ended)
 
 
 def _table(target: Target, case: Budget) -> list[Probability]:

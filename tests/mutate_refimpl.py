@@ -215,46 +215,57 @@ class Runner:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         marked = [item for item in session.items if not item.get_closest_marker("skip")]
         self._items = {item.nodeid: item for item in marked}
+        self._freeze()
         self._took, self._lines = self._reach()
         print(f"{len(self._took)} tests, {sum(self._took.values()):.0f} s; {len(self._todo)} mutants", flush=True)
-        gc.collect()
-        inside = str(ROOT / "refimpl")
-        everything = (f for f in gc.get_objects() if isinstance(f, FunctionType))
-        self._functions = [f for f in everything if f.__code__.co_filename.startswith(inside)]
-        gc.freeze()  # children share what they do not write to
         for mutant in self._todo:
             self._run(mutant)
         return True
+
+    def _freeze(self) -> None:
+        """Children share what they do not write to."""
+        gc.collect()
+        everything = (f for f in gc.get_objects() if isinstance(f, FunctionType))
+        inside = str(ROOT / "refimpl")
+        self._functions = [f for f in everything if f.__code__.co_filename.startswith(inside)]
+        gc.freeze()
 
     def _reach(self) -> tuple[dict[str, float], dict[str, dict[int, list[str]]]]:
         """How long the tests take, and which of them reach a line; kept beside the verdicts until a source changes."""
         sources = sorted([*(ROOT / "refimpl").glob("*.py"), *(ROOT / "tests").glob("*.py")])
         digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
         kept = self._out.with_suffix(".reach")
-        if kept.exists() and (found := json.loads(kept.read_text()))[0] == digest:
-            took, lines = found[1:]
-        else:
-            said, status = forked(self._reached)
-            assert not status, "the run without a mutant did not come to its end"
-            took, lines = said
-            kept.write_text(json.dumps([digest, took, lines]))
-        return took, {module: {int(n): names for n, names in part.items()} for module, part in lines.items()}
-
-    def _reached(self, say: Any) -> None:
-        import coverage
-
-        watch = coverage.Coverage(data_file=None, config_file=False, include=[str(ROOT / "refimpl" / "*")])
-        watch.start()
+        if not (kept.exists() and json.loads(kept.read_text())[0] == digest):
+            kept.write_text(json.dumps([digest, {name: self._reached(name) for name in self._items}]))
         took: dict[str, float] = {}
-        for name, item in self._items.items():
-            watch.switch_context(name)
+        reach: dict[str, dict[int, list[str]]] = {}
+        for name, (took[name], lines) in json.loads(kept.read_text())[1].items():
+            for module, numbers in lines.items():
+                for number in numbers:
+                    reach.setdefault(module, {}).setdefault(number, []).append(name)
+        return took, reach
+
+    def _reached(self, name: str) -> list[Any]:
+        """One test in a child of its own, as mutants meet it: nothing has been computed before."""
+
+        def job(say: Any) -> None:
+            import coverage
+
+            watch = coverage.Coverage(data_file=None, config_file=False, include=[str(ROOT / "refimpl" / "*")])
+            watch.set_option("run:disable_warnings", ["no-data-collected"])
+            watch.start()
             start = time.process_time()
-            assert not _failed(item), f"{name} fails without a mutant"
-            took[name] = time.process_time() - start
-        watch.stop()
-        data = watch.get_data()
-        say(took)
-        say({Path(file).stem: data.contexts_by_lineno(file) for file in data.measured_files()})
+            failed = _failed(self._items[name])
+            took = time.process_time() - start
+            watch.stop()
+            data = watch.get_data()
+            say(failed, [took, {Path(file).stem: data.lines(file) for file in data.measured_files()}])
+
+        said, status = forked(job)
+        assert not status, f"{name} does not come to its end without a mutant"
+        assert not said[0][0], f"{name} fails without a mutant"
+        found: list[Any] = said[0][1]
+        return found
 
     def _run(self, mutant: Mutant) -> None:
         # A statement is reached where its first line is, and a test may not fail at all without it.
@@ -281,7 +292,7 @@ class Runner:
             return
         started = time.process_time()
         for name in order:
-            if time.process_time() - started > self._seconds:
+            if time.process_time() - started > self._seconds or self._took[name] > 2 * self._seconds:
                 say("time is over", name)
                 return
             say("test", name)

@@ -510,6 +510,12 @@ def test_csv(
     assert np.array_equal(table.rows, rows)
 
 
+@pytest.mark.parametrize("text", [",\n1,2\n", " , \n1,2\n3,4\n"])
+def test_a_first_line_of_blanks_is_a_row_and_no_header(tmp_path: Path, text: str) -> None:
+    with pytest.raises(TableError, match="column '0' holds a missing value"):
+        read_table(write(tmp_path / "t.csv", text))
+
+
 def test_a_name_that_is_a_number_wins_over_the_number(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "a,b,a\n1,2,3\n")
     with pytest.raises(TableError, match="more than once"):
