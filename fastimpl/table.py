@@ -34,8 +34,8 @@ def read_table(path: Path, columns: str | None = None) -> Table:
     """Read the chosen columns of a CSV or .npy file.
 
     A CSV file has commas between cells, perhaps quoted. Its first line is a header when none of its cells reads
-    as a number and not all are blank; every other line is a row, so nothing is dropped silently. Cells are read by Python's ``float``,
-    which rounds correctly.
+    as a number and not all are blank; every other line is a row, so nothing is dropped silently. Cells are read
+    by Python's ``float``, which rounds correctly.
 
     Parameters
     ----------
