@@ -233,13 +233,14 @@ class Runner:
     def _reach(self) -> tuple[dict[str, float], dict[str, dict[int, list[str]]]]:
         """How long the tests take, and which of them reach a line; kept beside the verdicts until a source changes."""
         sources = sorted([*(ROOT / "refimpl").glob("*.py"), *(ROOT / "tests").glob("*.py")])
-        digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-        kept = self._out.with_suffix(".reach")
-        if not (kept.exists() and json.loads(kept.read_text())[0] == digest):
-            kept.write_text(json.dumps([digest, {name: self._reached(name) for name in self._items}]))
+        names = "\n".join(self._items).encode()
+        digest = hashlib.sha256(names + b"".join(path.read_bytes() for path in sources)).hexdigest()
+        kept = self._out.with_suffix(f".{digest[:8]}.reach")
+        if not kept.exists():
+            kept.write_text(json.dumps({name: self._reached(name) for name in self._items}))
         took: dict[str, float] = {}
         reach: dict[str, dict[int, list[str]]] = {}
-        for name, (took[name], lines) in json.loads(kept.read_text())[1].items():
+        for name, (took[name], lines) in json.loads(kept.read_text()).items():
             for module, numbers in lines.items():
                 for number in numbers:
                     reach.setdefault(module, {}).setdefault(number, []).append(name)
@@ -357,6 +358,8 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=4.0, help="processor time for a mutant")
     parser.add_argument("--examples", type=int, default=12, help="cases from hypothesis in a test")
     parser.add_argument("--share", default="0/1", help="i/n: the i-th of n parts of the shuffled mutants")
+    parser.add_argument("--files", default=",".join(FILES), help="test_NAME.py or test_refimpl_NAME.py of these names")
+    parser.add_argument("--again", action="store_true", help="run what was not killed again, with other --files")
     parser.add_argument("--list", action="store_true", help="say how many mutants there are")
     return parser.parse_args()
 
@@ -377,11 +380,14 @@ def main() -> None:
     part, parts = map(int, given.share.split("/"))
     every = every[part::parts]
     # The parent never imports refimpl, so that a child can do so with a changed text.
-    inside = [mutant for mutant in every if mutant[:3] not in known]
+    open_ones = {None, *(("survived", "time is over") if given.again else ())}
+    inside = [mutant for mutant in every if known.get(mutant[:3]) in open_ones]
     if inside:
         child = os.fork()
         if not child:
-            pytest.main(_arguments(FILES), plugins=[Runner(inside, given.seconds, given.examples, given.out)])
+            pytest.main(
+                _arguments(given.files.split(",")), plugins=[Runner(inside, given.seconds, given.examples, given.out)]
+            )
             os._exit(0)
         os.waitpid(child, 0)
     for line in given.out.read_text().splitlines():
