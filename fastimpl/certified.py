@@ -30,7 +30,7 @@ from scipy.linalg import solve_triangular
 from fastimpl.exact import QuadraticForm, inverse_root
 from fastimpl.grams import SCALE, BlockGrams, blocks, column_shift
 from fastimpl.limits import Ratio, Thresholds, enclose, thresholds
-from fastimpl.rows import READ_ROWS, Floats, Indices, Sparse, Vectors
+from fastimpl.rows import Floats, Indices, Sparse, Vectors
 from fastimpl.threads import spread, thread_count
 
 __all__ = [
@@ -58,7 +58,7 @@ _RANGE = 800  # Gram matrices whose diagonal lies in 2^-800..2^800 have neither 
 _SHARP = 2.0**-24  # a float whitening with a larger epsilon may be worth refining
 _SHARP_ENOUGH = 2.0**-10  # and with one larger than this it is not worth keeping
 _TIGHT = 2.0**-7  # relative errors of whitened vectors beyond this say too little
-SINGLE_FROM = 32  # columns from which float32 pays
+SINGLE_FROM = 8  # columns from which float32 pays
 _ROUNDING = 2.0**-46  # covers the handful of roundings in the last scalar steps of a bound
 _UNDERFLOW = 2.0**-480  # norms may be off by this much through underflow of squares; see whiten
 
@@ -433,6 +433,10 @@ class Reader(Protocol):
     def width(self) -> int:
         """D, the number of columns."""
 
+    @property
+    def step(self) -> int:
+        """How many vectors are read at most."""
+
     def take(self, index: Indices | slice) -> Vectors:
         """Some of the vectors, exactly."""
 
@@ -476,11 +480,11 @@ class Lengths:
 
     def make_room(self) -> None:
         """Take room for a block of vectors."""
-        d, kind = self._reader.width, self._matrix.dtype
-        self._buffer = np.empty((READ_ROWS, d))
-        self._narrow = np.empty((READ_ROWS if self.single else 0, d), dtype=np.float32)
-        self._squares = np.empty((READ_ROWS, d), dtype=kind)
-        self._z = np.empty((READ_ROWS, d), dtype=kind)
+        step, d, kind = self._reader.step, self._reader.width, self._matrix.dtype
+        self._buffer = np.empty((step, d))
+        self._narrow = np.empty((step if self.single else 0, d), dtype=np.float32)
+        self._squares = np.empty((step, d), dtype=kind)
+        self._z = np.empty((step, d), dtype=kind)
 
     def split(self) -> Lengths:
         """The same, with room of its own: what one thread works with."""
@@ -516,7 +520,7 @@ class Lengths:
         return np.where(known, lower, 0.0), np.where(known, upper, np.inf)
 
     def of(self, block: slice) -> NDArray[Any]:
-        """The computed squared lengths of a block of at most READ_ROWS vectors; ``rows`` and ``z`` hold the vectors."""
+        """The computed squared lengths of a block of at most ``step`` vectors; ``rows`` and ``z`` hold the vectors."""
         self.rows = rows = self._reader.read(block, self._buffer)
         if self._shift is not None:
             np.ldexp(rows, self._shift, out=rows)
@@ -535,7 +539,7 @@ class Lengths:
 def above_line(reader: Reader, whitening: Whitening, line: float) -> tuple[Indices, Floats]:
     """The vectors whose forms are not surely at most ``line``, and upper bounds on their forms."""
     lengths = Lengths(reader, whitening, limit=line)
-    bar, parts = lengths.bar(line * (1 - whitening.epsilon)), blocks(len(reader))
+    bar, parts = lengths.bar(line * (1 - whitening.epsilon)), blocks(len(reader), reader.step)
 
     def work(part: range) -> list[tuple[Indices, Floats]]:
         own, found = lengths.split(), []

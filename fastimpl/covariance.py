@@ -41,6 +41,7 @@ _FEWEST_BLOCKS = 16
 _MOST_SUSPECTS = 4096
 _SAMPLE = 4096
 _SAMPLE_OF_SAMPLE = 512
+_WATCHED = 31  # columns up to which a watch pays
 _FEW_SEEN = 0.01  # a watch that remembers a larger share of the sample is not worth it
 
 Halt = Callable[[int, int], bool]
@@ -435,19 +436,19 @@ def _watch(vectors: Vectors, shift: Indices, limits: Thresholds) -> Watch | None
     m, d = len(vectors), vectors.width
     size = max(_SAMPLE, 40 * d * d)
     line = m * float(limits.below[0]) * (1 - _first_budget(limits)) * (1 - 1.6 * d / math.sqrt(size))
-    if d >= certified.SINGLE_FROM or m < 4 * size or not line > 0:
+    if d > _WATCHED or m < 4 * size or not line > 0:
         return None
     rows = _sample(vectors, shift, size)
-    metric = _trimmed_metric(rows)
+    metric = _trimmed_metric(rows[:: len(rows) // max(1000, 20 * d)])  # fewer do to tell outliers
     if metric is None:
         return None
     forms = np.einsum("ij,ij->i", rows @ metric, rows)
     cut = max(2 * m * float(limits.above[-1]), 8 * d)
     known = np.isfinite(forms)
-    rows, forms = rows[known], forms[known]
-    if not len(rows):
+    if not known.any():
         return None
-    rows = rows[forms <= 1.5 * cut / d * np.median(forms)]  # without outliers: trimming shrinks some directions more
+    # Without outliers, and what is not known: trimming shrinks some directions more.
+    rows = rows[forms <= 1.5 * cut / d * np.median(forms[known])]
     try:
         matrix = np.tril(np.linalg.inv(np.linalg.cholesky(rows.T @ rows / len(rows))))
     except np.linalg.LinAlgError:
@@ -502,7 +503,8 @@ def _suspects(vectors: Vectors, grams: BlockGrams, last: float, *, everywhere: b
 def _sample(vectors: Vectors, shift: Indices, size: int) -> Floats:
     """About so many of the vectors, or all, scaled and rounded."""
     step = max(1, len(vectors) // size)
-    return np.asarray(np.ldexp(vectors.take(slice(None, None, step)).rounded(), shift))
+    rows = vectors.take(slice(None, None, step)).rounded()
+    return np.asarray(np.ldexp(rows, shift)) if shift.any() else rows
 
 
 def _trimmed_metric(rows: Floats) -> Floats | None:
@@ -512,7 +514,7 @@ def _trimmed_metric(rows: Floats) -> Floats | None:
         some = np.abs(rows[:: 1 + len(rows) // _SAMPLE_OF_SAMPLE])
         sizes = np.abs(rows / np.median(some, axis=0)).max(axis=1)
         for _ in range(3):
-            kept = rows[np.argpartition(sizes, count - 1)[:count]] if count else rows
+            kept = rows.take(np.argpartition(sizes, count - 1)[:count], axis=0) if count else rows
             try:
                 metric = np.linalg.inv(kept.T @ kept / len(kept))
             except np.linalg.LinAlgError:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fastimpl.rows import READ_ROWS, Floats, Indices, Sparse, Vectors
 from fastimpl.threads import spread, thread_count
 
-__all__ = ["SCALE", "BlockGrams", "Watch", "blocks", "column_shift", "usual_shift"]
+__all__ = ["SCALE", "BlockGrams", "Watch", "blocks", "column_shift", "column_sums", "usual_shift"]
 
 SCALE = 200  # a column that must be scaled is brought to a size of about 2^200: far from overflow and from underflow
 _MOST_SEEN = 1 << 13  # vectors that a watch remembers at most, and one in fifty: more are not worth it
@@ -37,8 +37,8 @@ def usual_shift(vectors: Vectors) -> NDArray[np.int64]:
 
 def column_shift(vectors: Vectors, counts: Sparse) -> NDArray[np.int64] | None:
     """Powers of two that bring the largest entry of each column to [2^(SCALE-1), 2^SCALE); None if that cannot be done."""
-    largest, buffer = np.zeros(vectors.width), np.empty((READ_ROWS, vectors.width))
-    for block in blocks(len(vectors)):
+    largest, buffer = np.zeros(vectors.width), np.empty((vectors.step, vectors.width))
+    for block in blocks(len(vectors), vectors.step):
         rows = vectors.read(block, buffer)
         rows[counts.block(block) == 0] = 0.0
         largest = np.maximum(largest, np.abs(rows).max(axis=0, initial=0.0))
@@ -50,6 +50,14 @@ def column_shift(vectors: Vectors, counts: Sparse) -> NDArray[np.int64] | None:
 def blocks(count: int, rows: int = READ_ROWS) -> list[slice]:
     """0..count-1 in slices."""
     return [slice(start, min(count, start + rows)) for start in range(0, count, rows)]
+
+
+def column_sums(rows: Floats, ones: Floats) -> Floats:
+    """The sum of the rows, of at most so many; BLAS likes long rows better, so eight short ones are taken as one."""
+    if len(rows) % 8:
+        return np.asarray(ones[: len(rows)] @ rows)
+    eight = ones[: len(rows) // 8] @ rows.reshape(len(rows) // 8, -1)
+    return np.asarray(ones[:8] @ eight.reshape(8, -1))
 
 
 class Watch(NamedTuple):
@@ -90,7 +98,7 @@ class BlockGrams:
     ) -> None:
         self.vectors, self.shift, self.watch = vectors, shift, watch
         m, d = len(vectors), vectors.width
-        rows = min(READ_ROWS, max(256, 1 << (m // 32).bit_length()))
+        rows = min(vectors.step, max(256, 1 << (m // 32).bit_length()))
         together = -(-m * d * d // (rows * _KEPT))  # so many share one kept matrix
         self.step = rows  # vectors in one call of BLAS
         self.blocks = blocks(m, rows * max(1, together))
@@ -121,7 +129,7 @@ class BlockGrams:
         )
 
     def read(self, block: slice, buffer: Floats | None = None) -> Floats:
-        """The scaled vectors of a block of at most READ_ROWS, in a buffer that the next call uses again."""
+        """The scaled vectors of a block of at most ``step``, in a buffer that the next call uses again."""
         rows = self.vectors.read(block, self._buffer if buffer is None else buffer)
         return rows if self._scale is None else np.ldexp(rows, self._scale, out=rows)
 
@@ -167,18 +175,11 @@ class BlockGrams:
                 into += rows.T @ rows
             else:
                 into[0, 0] += held
-                into[0, 1:] += self._column_sums(rows)
+                into[0, 1:] += column_sums(rows, self._ones)
                 into[1:, 1:] += rows.T @ rows
         if self._tails is not None:
             into[1:, 0] = into[0, 1:]
         return into
-
-    def _column_sums(self, rows: Floats) -> Floats:
-        """The sum of the rows; BLAS likes long rows better, so eight short ones are taken as one."""
-        if len(rows) % 8:
-            return np.asarray(self._ones[: len(rows)] @ rows)
-        eight = self._ones[: len(rows) // 8] @ rows.reshape(len(rows) // 8, -1)
-        return np.asarray(self._ones[:8] @ eight.reshape(8, -1))
 
     def _weighted_sum(self, block: slice, counts: Sparse) -> Floats:
         total: Floats = np.zeros_like(self.plain[0])

@@ -25,10 +25,9 @@ from fastimpl import certified
 from fastimpl.certified import Bounds, Whitening
 from fastimpl.covariance import level_counts, score_of
 from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, inverse_root, matrix_form
-from fastimpl.grams import BlockGrams, blocks, usual_shift
+from fastimpl.grams import BlockGrams, blocks, column_sums, usual_shift
 from fastimpl.limits import Ratio, Thresholds, distance_limits, enclose, thresholds
 from fastimpl.rows import (
-    READ_ROWS,
     Centred,
     Floats,
     Indices,
@@ -41,7 +40,7 @@ from fastimpl.rows import (
     positive,
     require_finite,
 )
-from fastimpl.screen import Screen, centre_of
+from fastimpl.screen import Screen, centre_of, tight_centre
 from fastimpl.threads import spread, thread_count
 from refimpl.parameters import (
     REPAIRED,
@@ -60,7 +59,7 @@ __all__ = ["Metric", "largest_core", "mean_result", "metric_of", "stable_mean"]
 Covariance = StableCovarianceResult | object
 
 _LARGEST_DENOMINATOR = 1 << 22
-_PATIENCE = 16  # blocks between two questions whether to halt
+_PATIENCE = 4  # blocks between two questions whether to halt
 _MANY = 2048  # pairs of rows compared on integers before pairs of floats are tried
 _MODERATE = (2.0**-300, 2.0**300)  # sizes whose products and squares neither under- nor overflow
 _AT_ONCE = 64  # rows that are whitened in pairs of floats together
@@ -321,26 +320,26 @@ def _nothing(n: int, d: int, k: int, level: int) -> StableMeanResult:
 
 @dataclass(frozen=True, eq=False)
 class Cores:
-    """Entry levels of all rows, and for each block of READ_ROWS the sum of the rows about a centre."""
+    """Entry levels of all rows, and for each block the sum of the rows about a centre but for those ``without``."""
 
     entry: Sparse
     rows: Centred
     sums: Floats
+    without: Indices
 
     def weighted_mean(self, table: Indices, total: int) -> Floats:
         """(1/total) sum_i table[entry_i] x_i, about the centre, so that a common offset costs no accuracy."""
-        usual, entry = int(table[self.entry.usual]), self.entry
-        starts = np.searchsorted(entry.index, np.arange(len(self.sums) + 1) * READ_ROWS)
-        odd = np.diff(starts) > 0
+        usual, entry, value = int(table[self.entry.usual]), self.entry, table[self.entry.value]
+        other, step = value != usual, self.rows.step
+        counts = Sparse(entry.size, usual, entry.index[other], value[other])
+        odd = np.zeros(len(self.sums), dtype=bool)
+        odd[np.setxor1d(counts.index[counts.value == 0], self.without, assume_unique=True) // step] = True
+        odd[counts.index[counts.value != 0] // step] = True
         moved: Floats = usual * self.sums[~odd].sum(axis=0)
-        buffer = np.empty((READ_ROWS, self.rows.width))
+        buffer = np.empty((step, self.rows.width))
         for i in np.flatnonzero(odd).tolist():
-            block = slice(i * READ_ROWS, min(entry.size, (i + 1) * READ_ROWS))
-            weight = table[entry.block(block)]
-            if (weight == usual).all():  # other levels, but the same count
-                moved += usual * self.sums[i]
-                continue
-            rows = self.rows.read(block, buffer)
+            block = slice(i * step, min(entry.size, (i + 1) * step))
+            rows, weight = self.rows.read(block, buffer), counts.block(block).astype(np.float64)
             rows[weight == 0] = 0.0
             moved += weight @ rows
         mean = self.rows.centre + moved / total
@@ -369,16 +368,15 @@ def core_levels(
     counts = np.array(allowed, dtype=np.int64)
     x, whitening = metric.points, metric.whitening
     assert whitening is not None
-    rows = Centred(x, centre_of(x[reference], whitening))
-    screen, parts = Screen(rows, reference, whitening, limits, counts), blocks(len(x))
+    rows = Centred(x, tight_centre(x[reference], whitening, limits, counts))
+    screen, parts = Screen(rows, reference, whitening, limits, counts), blocks(len(x), rows.step)
     sums, stop = np.zeros((len(parts), x.shape[1])), Event()
 
     def work(part: range) -> Screen:
-        own, ones = screen.split(), np.ones(READ_ROWS)
+        own, ones = screen.split(), np.ones(rows.step)
         for i in part:
             own.take(parts[i])
-            moved = own.lengths.rows
-            sums[i] = ones[: len(moved)] @ moved if own.lengths.unscaled else np.nan
+            sums[i] = column_sums(own.lengths.rows, ones) if own.lengths.unscaled else np.nan
             if halt is not None and i % _PATIENCE == 0 and (stop.is_set() or halt(own.missing())):
                 stop.set()
                 return own
@@ -396,7 +394,7 @@ def core_levels(
         where, kind = distinct(Vectors((x[doubtful],)))
         resolver = _Resolver(metric, reference, whitening, limits, counts)
         entry[doubtful] = np.array(resolver.levels(x[doubtful[where]]), dtype=np.int64)[kind]
-    return Cores(Sparse.of(entry), rows, sums)
+    return Cores(Sparse.of(entry), rows, sums, np.concatenate([part for own in done for part in own.cleared]))
 
 
 class _Resolver:

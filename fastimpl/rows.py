@@ -35,7 +35,13 @@ __all__ = [
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 _LEAST, _SMALL, _CRUMB = math.ulp(0.0), 2.0**-1022, 2.0**-60  # names, so that the compiler does no sums for the process
-READ_ROWS = 2048  # rows that are worked on at a time: they and their whitened copies stay in the cache
+READ_ROWS = 2048  # rows that are worked on at a time, at least: they and their whitened copies stay in a cache
+_READ_NUMBERS, _MOST_READ = 1 << 17, 8192  # more of short rows: fewer calls of numpy
+
+
+def read_rows(width: int) -> int:
+    """How many rows of so many columns are worked on at a time: a power of two."""
+    return max(READ_ROWS, min(_MOST_READ, 1 << (_READ_NUMBERS // width).bit_length() - 1))
 
 
 def _from_nested(name: str, data: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
@@ -189,6 +195,11 @@ class Vectors:
         return np.full_like(self.plus[0], np.nan), np.full_like(self.plus[0], np.nan)
 
     @property
+    def step(self) -> int:
+        """How many vectors :meth:`read` reads at most."""
+        return read_rows(self.width) if self.tails is None else READ_ROWS
+
+    @property
     def tails(self) -> Centred | None:
         """The vectors v of lifted vectors (1, v); None of others."""
         return None
@@ -218,9 +229,14 @@ class Centred:
         """d, the number of columns."""
         return int(self.points.shape[1])
 
+    @property
+    def step(self) -> int:
+        """How many vectors :meth:`read` reads at most."""
+        return read_rows(self.width)
+
     @cached_property
     def _tile(self) -> Floats:
-        return np.tile(self.centre, (READ_ROWS, 1))
+        return np.tile(self.centre, (self.step, 1))
 
     def take(self, index: Indices | slice) -> Vectors:
         """The vectors of some indices."""
@@ -228,7 +244,7 @@ class Centred:
         return Vectors((rows,), (np.broadcast_to(self.centre, rows.shape),))
 
     def read(self, block: slice, buffer: Floats) -> Floats:
-        """As :meth:`Vectors.read`, for at most READ_ROWS rows."""
+        """As :meth:`Vectors.read`, for at most ``step`` rows."""
         rows = buffer[: block.stop - block.start]
         return np.subtract(self.points[block], self._tile[: len(rows)], out=rows)
 

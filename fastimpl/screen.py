@@ -16,16 +16,20 @@ from numpy.typing import NDArray
 
 from fastimpl import certified
 from fastimpl.certified import Lengths, Whitening
+from fastimpl.grams import blocks
 from fastimpl.limits import Thresholds
 from fastimpl.rows import Centred, Floats, Indices, Vectors
 
-__all__ = ["Screen", "centre_of"]
+__all__ = ["Screen", "centre_of", "tight_centre"]
 
 _MEDOIDS = 256  # reference rows whose middle is sought
 _OF_MEDOIDS = 4  # one in so many of them is tried as the medoid
+_STEPS, _DELAY = 24, 32  # towards the longest reference rows; the first is 1/32 of the way
 _BATCH = 8192
 _CHUNK = 256
+_OUTLIERS = 64  # times the bar: squared lengths of rows that sums leave out at once, as they will mostly in the end
 _EIGHTHS = (2, 4)  # of the coordinates: partial products
+_PARTS_FROM = 32  # columns from which these pay
 _DEVIATIONS = 4  # standard deviations that a partial product leaves room for
 _SAFE = 1 - 2.0**-40
 
@@ -50,6 +54,35 @@ def centre_of(points: Floats, whitening: Whitening) -> Floats:
     return np.asarray(mean if np.isfinite(mean).all() else medoid)
 
 
+def tight_centre(points: Floats, whitening: Whitening, limits: Thresholds, allowed: Indices) -> Floats:
+    """A centre about which the longest reference rows are shorter, so that the lengths of more rows settle their levels.
+
+    From :func:`centre_of` small steps towards the farthest lead to the middle of the least ball that holds all but as many
+    as may be far at the least level that most rows reach (Badoiu and Clarkson, Smaller core-sets for balls, 2003). Distances
+    follow from |z - (1 - a) c - a f|^2 = (1 - a) |z - c|^2 + a |z - f|^2 - a (1 - a) |c - f|^2. A guess, for speed only.
+    """
+    centre = centre_of(points, whitening)
+    if not len(points):
+        return centre
+    z, _ = certified.whiten(Vectors((points,), (np.broadcast_to(centre, points.shape),)), whitening)
+    squares = np.einsum("ij,ij->i", z, z)
+    rising, ranks = np.sort(squares), len(points) - 1 - np.clip(allowed, 0, len(points) - 1)  # NaN last
+    reached = np.sqrt(limits.below) - np.sqrt(rising[ranks]) >= math.sqrt(rising[len(points) // 2])
+    if not reached.any():
+        return centre
+    rank = int(ranks[reached.argmax()])
+    distances, shares = squares, np.zeros(len(points))
+    for step in 1 / (_DELAY + np.arange(_STEPS)):
+        far = np.argpartition(distances, rank)[rank]
+        others = squares + squares[far] - 2 * (z @ z[far])
+        distances = (1 - step) * distances + step * (others - (1 - step) * distances[far])
+        shares *= 1 - step
+        shares[far] += step
+    moved = shares.nonzero()[0]
+    found = centre + shares[moved] @ (points[moved] - centre)
+    return found if np.isfinite(found).all() and np.partition(distances, rank)[rank] < rising[rank] else centre
+
+
 class _Batch(NamedTuple):
     """Rows, by rising length, whose level their lengths leave open."""
 
@@ -61,7 +94,9 @@ class _Batch(NamedTuple):
 
     def take(self, part: Indices) -> _Batch:
         """Some of the rows."""
-        return _Batch(self.z[part], self.squares[part], self.radius[part], self.least[part], self.most[part])
+        return _Batch(
+            self.z.take(part, axis=0), self.squares[part], self.radius[part], self.least[part], self.most[part]
+        )
 
 
 class Screen:
@@ -93,6 +128,7 @@ class Screen:
         scale = max(bar, typical if math.isfinite(typical) else 0.0)
         self.lengths = Lengths(rows, whitening, limit=scale**2 if 0 < scale < 2.0**400 else 1.0)
         self._bar = self.lengths.bar(bar**2 if bar < 2.0**400 else 1.0)
+        self._cut = _OUTLIERS * self._bar if self._bar > 0 else math.inf
         self._products = _Products(z, self._hi, self._lo, self.lengths, self._near, self._far)
         self.entry[:] = self._bulk
         self.forget()
@@ -135,18 +171,23 @@ class Screen:
 
     def forget(self) -> None:
         """Start as if no row had been taken."""
-        self.doubtful = [np.empty(0, dtype=np.int64)]
+        self.doubtful, self.cleared = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         self._kept: list[tuple[Indices, NDArray[Any], NDArray[Any]]] = []
         self._held = self._seen = 0
         self._least = np.zeros(len(self._near) + 1, dtype=np.int64)
 
     def take(self, block: slice) -> None:
-        """Work on a block of rows: settle those that are within the bar, and keep the others."""
+        """Work on a block of rows: settle those that are within the bar, keep the others, clear what is far beyond."""
         q = self.lengths.of(block)
-        if q.max(initial=0.0) <= self._bar:
-            return
         rest = (~(q <= self._bar)).nonzero()[0]  # NaN included
-        self._kept.append((rest + block.start, self.lengths.z.take(rest, axis=0), q.take(rest)))
+        if not len(rest):
+            return
+        q = q.take(rest)
+        self._kept.append((rest + block.start, self.lengths.z.take(rest, axis=0), q))
+        if not np.maximum.reduce(q) <= self._cut:  # NaN included
+            out = rest[~(q <= self._cut)]
+            self.lengths.rows[out] = 0.0
+            self.cleared.append(out + block.start)
         self._held += len(rest)
         if self._held >= _BATCH:
             self.settle()
@@ -167,7 +208,9 @@ class Screen:
         unsure = np.flatnonzero((least < most) & np.isfinite(hi))
         unsure = unsure[np.argsort(hi[unsure])]
         if unsure.size:
-            batch = _Batch(z[unsure], q[unsure].astype(np.float64), hi[unsure], least[unsure], most[unsure])
+            batch = _Batch(
+                z.take(unsure, axis=0), q[unsure].astype(np.float64), hi[unsure], least[unsure], most[unsure]
+            )
             least[unsure], most[unsure] = self._products.levels(batch, self._allowed)
         self.entry[index] = least
         self.doubtful.append(index[least < most])
@@ -222,7 +265,7 @@ class _Products:
         self._upper = near**2 / lengths.factor * _SAFE
         self._lower = far**2 / lengths.factor / _SAFE
         self._right = self._columns(self._r, np.ones(self._finite))
-        d_parts = [share * d // 8 for share in _EIGHTHS] if d >= certified.SINGLE_FROM else []
+        d_parts = [share * d // 8 for share in _EIGHTHS] if d >= _PARTS_FROM else []
         ones = np.ones(self._finite)
         self._parts = [(part, self._columns(self._r[:, :part], _tail(self._r, part), ones)) for part in d_parts]
 
@@ -258,16 +301,15 @@ class _Products:
         own = batch.squares + slack
         lefts = [self._left(batch.z, part, own) for part, _ in self._parts]
         whole = self._left(batch.z, batch.z.shape[1], own)
-        for begin in range(0, len(own), _CHUNK):
-            rows = slice(begin, min(begin + _CHUNK, len(own)))
+        for rows in blocks(len(own), 2 * _CHUNK):
             start = self._start(batch.radius[rows], first)
             cuts = self._cuts(float(own[rows][-1]), start, limit)
-            unsure = np.zeros(rows.stop - begin, dtype=bool)
+            unsure = np.zeros(rows.stop - rows.start, dtype=bool)
             for (_, right), left, low, high in zip(self._parts, lefts, cuts, cuts[1:], strict=False):
                 unsure |= _over(left[rows], right[low:high], limit)
             out = _over(whole[rows], self._right[cuts[-1] :], limit)
             again = np.flatnonzero(unsure & ~out)
-            out[again] = _over(whole[begin + again], self._right[start : cuts[-1]], limit)
+            out[again] = _over(whole[rows.start + again], self._right[start : cuts[-1]], limit)
             far[rows] = out
         return far
 

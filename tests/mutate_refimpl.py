@@ -147,7 +147,7 @@ class _Loader(importlib.abc.MetaPathFinder):
         spec = importlib.util.spec_from_file_location(name, self._path)
         assert spec is not None
         assert spec.loader is not None
-        spec.loader.get_code = lambda _: compile(self._text, str(self._path), "exec")  # type: ignore[attr-defined]
+        vars(spec.loader)["get_code"] = lambda _: compile(self._text, str(self._path), "exec")
         return spec
 
 
@@ -211,10 +211,12 @@ class Runner:
     def pytest_configure(self) -> None:
         _profile(self._examples)
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        self._items = {item.nodeid: item for item in items if not item.get_closest_marker("skip")}
+
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        marked = [item for item in session.items if not item.get_closest_marker("skip")]
-        self._items = {item.nodeid: item for item in marked}
+    def pytest_runtestloop(self) -> bool:
         self._freeze()
         self._took, self._lines = self._reach()
         print(f"{len(self._took)} tests, {sum(self._took.values()):.0f} s; {len(self._todo)} mutants", flush=True)
@@ -309,8 +311,12 @@ class Runner:
 class _First:
     """Keeps the name of the first test that fails."""
 
-    def __init__(self, say: Any) -> None:
-        self._say = say
+    def __init__(self, say: Any, examples: int) -> None:
+        self._say, self._examples = say, examples
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self) -> None:
+        _profile(self._examples)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
@@ -321,14 +327,16 @@ class _First:
             self._say("killed", report.nodeid)
 
 
-def _anew(mutant: Mutant, seconds: float, out: Path) -> None:
+def _anew(mutant: Mutant, seconds: float, examples: int, out: Path) -> None:
     """A mutant of what runs at import: all tests in a process that imports the changed module."""
 
     def job(say: Any) -> None:
         sys.meta_path.insert(0, _Loader(mutant))
         signal.setitimer(signal.ITIMER_PROF, seconds)
         own = [f for f in FILES if f in {mutant.module, f"sharp_{mutant.module}"}]
-        code = pytest.main(_arguments([*own, *(f for f in FILES if f not in own)], "-x"), plugins=[_First(say)])
+        code = pytest.main(
+            _arguments([*own, *(f for f in FILES if f not in own)], "-x"), plugins=[_First(say, examples)]
+        )
         say("code", int(code))
 
     said, status = forked(job)
@@ -360,6 +368,7 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--share", default="0/1", help="i/n: the i-th of n parts of the shuffled mutants")
     parser.add_argument("--files", default=",".join(FILES), help="test_NAME.py or test_refimpl_NAME.py of these names")
     parser.add_argument("--again", action="store_true", help="run what was not killed again, with other --files")
+    parser.add_argument("--functions", action="store_true", help="leave out what is not in a function")
     parser.add_argument("--list", action="store_true", help="say how many mutants there are")
     return parser.parse_args()
 
@@ -393,9 +402,9 @@ def main() -> None:
     for line in given.out.read_text().splitlines():
         row = json.loads(line)
         known[row["module"], row["operator"], row["occurrence"]] = row["verdict"]
-    for mutant in every:
+    for mutant in every if not given.functions else ():
         if known.get(mutant[:3]) == "module":
-            _anew(mutant, 15 * given.seconds, given.out)
+            _anew(mutant, 10 * given.seconds, given.examples, given.out)
 
 
 if __name__ == "__main__":

@@ -603,7 +603,7 @@ def coordinate_statement() -> bool:
 
 
 def product_statement(d: int, scale: float = 1.0, size: float = 1.0) -> bool:
-    """Products of rows and reference rows are within the slacks of the squared distances (float32 from 32 columns on)."""
+    """Products of rows and reference rows are within the slacks of the squared distances (float32 from 8 columns on)."""
     x = (np.random.default_rng(6).normal(size=(60, d)) + 5.0 * (np.arange(60) % 2)[:, None]) * scale
     at = a_screen(x, 30, Fraction(100 * d), size=size)
     products, lengths = at._products, at.lengths

@@ -21,7 +21,19 @@ from typing import Any
 
 import pytest
 
-MODULES = ("certified", "limits", "screen", "covariance", "mean", "moments", "private", "exact", "rows", "grams", "sums")
+MODULES = (
+    "certified",
+    "limits",
+    "screen",
+    "covariance",
+    "mean",
+    "moments",
+    "private",
+    "exact",
+    "rows",
+    "grams",
+    "sums",
+)
 CONSTANTS = {"UNIT_ROUNDOFF", "_ROUNDING", "_UNDERFLOW"}
 SAFE = "_SAFE"
 CARRIED = {"residual", "error", "gone_error"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 import fastimpl
 from fastimpl import certified
-from fastimpl.rows import READ_ROWS
+from fastimpl.rows import read_rows
 from refimpl.parameters import PRINTED
 
 Rows = NDArray[np.float64]
@@ -71,16 +72,32 @@ def brute_force_levels(x: Rows, sigma: Rows, lam: float, k: int, reference: list
 
 @pytest.mark.parametrize("lam", [3.3, 9.7])
 def test_blocks_and_levels_agree_with_the_definition(lam: float) -> None:
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(3 * READ_ROWS + 17, 3)) * [1.0, 1e3, 1e-3]
-    x[:: READ_ROWS // 3] *= 4
+    rng, step = np.random.default_rng(1), read_rows(3)
+    x = rng.normal(size=(3 * step + 17, 3)) * [1.0, 1e3, 1e-3]
+    x[:: step // 3] *= 4
     x[5], x[-1] = 1e9, 1e100
     reference = sorted([5, *rng.choice(len(x) - 1, 60, replace=False).tolist()])
     sigma = np.diag([1.0, 2.0**20, 2.0**-20])
-    found = fastimpl.stable_mean(x, sigma, lam, 9, reference).entry_level
+    result = fastimpl.stable_mean(x, sigma, lam, 9, reference)
+    found = result.entry_level
     expected = brute_force_levels(x, sigma, lam, 9, reference)
     assert np.array_equal(found, expected)
     assert len(set(found.tolist())) > 10
+    held = result.weights > 0
+    assert np.allclose(result.mean, result.weights[held] @ x[held], rtol=1e-11, atol=1e-15)
+
+
+def test_far_rows_of_full_weight_are_in_the_mean() -> None:
+    """The thresholds rise so fast that rows which the sums of blocks leave out at first belong to every core that counts."""
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(600, 3))
+    x[::60] *= (np.linspace(60, 200, 10) / np.linalg.norm(x[::60], axis=1))[:, None]
+    first = fastimpl.stable_covariance(x, 30, 9)
+    levels = np.where(np.arange(300) % 60 == 0, 19, 0)  # a metric without them
+    reference = (np.arange(50) * 12 + 1).tolist()
+    result = fastimpl.stable_mean(x, replace(first, entry_level=levels), 54, 9, reference)
+    assert len(set(result.weights)) == 1
+    assert np.allclose(result.mean, x.mean(axis=0), rtol=1e-12, atol=1e-15)
 
 
 def test_memory_is_a_block_and_not_a_matrix() -> None:

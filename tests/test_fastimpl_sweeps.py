@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 import fastimpl
-from fastimpl import certified, covariance, grams, threads
+from fastimpl import certified, covariance, grams, screen, threads
 from fastimpl.grams import BlockGrams, Watch, usual_shift
-from fastimpl.limits import outlier_limits
+from fastimpl.limits import outlier_limits, thresholds
 from fastimpl.rows import Sparse, Vectors, pairs
 from refimpl.parameters import REPAIRED
 
@@ -87,6 +87,35 @@ def test_what_a_watch_saw_changes_no_level(
     assert np.array_equal(watched.entry_level, plain.entry_level)
     assert np.array_equal(watched.weights, plain.weights)
     assert np.allclose(watched.covariance, plain.covariance, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("width", [8, 13])
+def test_float32_changes_no_level(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heavy tails, so that rows enter at many levels; the same rows in float64 throughout."""
+    x = np.random.default_rng(width).standard_t(6, size=(6000, width)) + 3.0
+    reference = list(range(0, 6000, 10))
+    found = []
+    for columns in (certified.SINGLE_FROM, 1 << 20):
+        monkeypatch.setattr(certified, "SINGLE_FROM", columns)
+        first = fastimpl.stable_covariance(x, 3 * width, K)
+        found.append((first.entry_level, fastimpl.stable_mean(x, first, 3 * width, K, reference).entry_level))
+    assert all(map(np.array_equal, *found))
+    assert all(len(set(levels)) > 10 for levels in found[0])
+
+
+@pytest.mark.parametrize("outliers", [0, 5])
+def test_a_tight_centre_shortens_the_longest_reference_rows(outliers: int) -> None:
+    """All but as many as may be far, whatever they are; where more are far than may be, the centre stays where it is."""
+    points = np.random.default_rng(outliers).normal(size=(500, 10)) + 5.0
+    points[:outliers] *= 10.0 ** np.linspace(3, 100, outliers)[:, None]
+    whitening = certified.Whitening(np.eye(10), np.eye(10), np.zeros(10, dtype=np.int64), np.full(10, 100.0), 0.0, 0)
+    limits = thresholds([Fraction(100)], Fraction(1))
+    with np.errstate(all="ignore"):
+        plain = screen.centre_of(points, whitening)
+        tight, stays = (screen.tight_centre(points, whitening, limits, np.array([n])) for n in (outliers, outliers - 1))
+    radii = [np.sort(np.linalg.norm(points - centre, axis=1))[-1 - outliers] for centre in (plain, tight)]
+    assert radii[1] < 0.97 * radii[0]
+    assert outliers == 0 or np.array_equal(stays, plain)
 
 
 def test_a_watch_is_at_work() -> None:
