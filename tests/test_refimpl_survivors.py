@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
+import itertools
 import math
 import pkgutil
+import re
+from collections.abc import Callable
 from dataclasses import is_dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import arb, ctx, fmpq_mat
 
 import fastimpl
 import refimpl
-from refimpl import reals
+from refimpl import normals, private, reals
 from refimpl.linalg import exact_matrix, ldl
 from refimpl.mean import exact_covariance
+from refimpl.normals import RealNormals
 from refimpl.parameters import (
     EDITIONS,
     PRINTED,
     REPAIRED,
+    SHARP,
     Edition,
     Lambda_ell,
+    MeanParameters,
     as_rational,
     first_sure_fail,
     passes_size_gate,
     passes_stability_gate,
 )
 from refimpl.reals import Enclosure, ExpFraction
+from refimpl.results import CovarianceCoins, GaussianCoins, MeanCoins, TestCoin
 
 editions = pytest.mark.parametrize("edition", EDITIONS.values(), ids=EDITIONS)
 
@@ -297,7 +306,8 @@ def test_coins_have_the_shape_of_the_parameters(change: tuple[int, int]) -> None
     parameters = refimpl.covariance_parameters(1000, 2, **BUDGET, edition=refimpl.REPAIRED)
     shape = (parameters.samples + change[0], 2 + change[1])
     coins = replace(refimpl.draw_covariance_coins(parameters, np.random.default_rng(1)), normals=np.zeros(shape))
-    with pytest.raises(ValueError, match="normals must be finite"):
+    told = f"normals must be finite, {parameters.samples} x 2, got shape {shape}"
+    with pytest.raises(ValueError, match=re.escape(told)):
         refimpl.private_covariance_given(np.zeros((1000, 2)), parameters, coins)
 
 
@@ -507,3 +517,200 @@ def test_enclosures_are_as_narrow_as_they_say(precision: int) -> None:
 def test_division_by_an_exponential_lowers_every_exponent(r: Fraction) -> None:
     assert 1 / ExpFraction(r) == ExpFraction(-r)
     assert (ExpFraction(2) + 3) / ExpFraction(r) == ExpFraction(2 - r) + 3 * ExpFraction(-r)
+
+
+# What the fourth run added --------------------------------------------------------------------------------------------
+
+
+def exact(value: Any) -> Fraction:
+    """A number of mpmath."""
+    return Fraction(*mpmath.libmp.to_rational(value._mpf_))
+
+
+def rounded(value: Fraction) -> mpmath.mpf:
+    """A fraction, to the working precision of mpmath."""
+    return mpmath.mpf(value.numerator) / value.denominator
+
+
+def digits_of(value: Fraction) -> Callable[[int], int]:
+    """As many digits as asked for, but not for ever."""
+    asked = itertools.count()
+
+    def first(bits: int) -> int:
+        assert next(asked) < 100
+        assert bits <= 1 << 16
+        return math.floor(value * (1 << bits))
+
+    return first
+
+
+def real(value: Fraction) -> Callable[[int], Enclosure]:
+    """A number, of which ``precision`` binary digits are shown."""
+    first = digits_of(value)
+    return lambda bits: Enclosure(Fraction(at := first(bits), 1 << bits), Fraction(at + 1, 1 << bits))
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_zero_and_sums_have_powers(degree: int) -> None:
+    assert ExpFraction.rational(0) ** degree == 0
+    quotient, product = (1 + ExpFraction(1)) / (1 + ExpFraction(2)), ExpFraction.rational(1)
+    for _ in range(degree):
+        product = product * quotient
+    assert quotient**degree == product != 0
+
+
+def test_a_divisor_whose_enclosure_ends_at_zero_is_enclosed_at_a_higher_precision() -> None:
+    e = reals.exp(Fraction(1), 64)
+    assert (1 / (ExpFraction(1) - e.lower)).enclosure(64).lower > 1 << 60
+    assert (1 / (ExpFraction(1) - e.upper)).enclosure(64).upper < -(1 << 60)
+
+
+def test_the_last_precision_is_tried() -> None:
+    third, close = real(Fraction(1, 3)), Fraction(1, 1 << 20000)
+    assert not reals.decide(third, lambda _: Enclosure.point(Fraction(1, 3) - close))
+    assert reals.decide(third, lambda _: Enclosure.point(Fraction(1, 3) + close))
+
+
+@pytest.mark.parametrize("bits", [-1, 1 << 256, (1 << 256) + 1, 1 << 300])
+def test_a_coin_has_256_bits(bits: int) -> None:
+    for last in (0, (1 << 256) - 1):
+        assert TestCoin(last, b"").bits == last
+    with pytest.raises(ValueError, match=r"bits must be an integer in 0\.\.2\^256 - 1"):
+        TestCoin(bits, b"")
+
+
+def test_coins_are_the_same_only_if_they_are_one() -> None:
+    test, array = TestCoin(1, b""), np.zeros(2)
+    mean, covariance = MeanCoins(test, None, array), CovarianceCoins(test, array)
+    for coins in (mean, covariance, GaussianCoins(mean, covariance)):
+        assert coins == coins  # noqa: PLR0124 - what is asked here
+        assert coins != replace(coins)
+
+
+def test_one_row_is_in_no_good_set() -> None:
+    found = refimpl.stable_moments([[3]], "1/2", 1, 1)
+    assert (found.score, found.weights, found.mean, found.covariance) == (1, (0,), None, None)
+
+
+def test_moments_are_those_of_the_weights() -> None:
+    far = [[10**3], [10**5]]
+    found = refimpl.stable_moments([[-1], [1], [2]] * 8 + far, 4, 3, 1)
+    assert (found.score, found.weights) == (2, (Fraction(1, 26),) * 24 + (0, 0))
+    assert found.mean == (Fraction(2, 3),)
+    assert found.covariance == exact_matrix("covariance", [[Fraction(24, 26) * (2 - Fraction(4, 9))]])
+    # As many rows out as levels: weights, but no moments.
+    found = refimpl.stable_moments([[-1], [1], [2]] * 8 + far, 4, 2, 1)
+    assert (found.score, found.weights[0], found.mean, found.covariance) == (2, Fraction(1, 26), None, None)
+    # Fewer rows than levels: a score below k, but no weights.
+    found = refimpl.stable_moments([[1], [1]], "1/10", 3, 1)
+    assert (found.score, found.weights, found.mean, found.covariance) == (2, (0, 0), None, None)
+
+
+@pytest.mark.parametrize(
+    "u", [Fraction(1, 4), Fraction(1, 4) - Fraction(1, 1 << 400), Fraction(3, 1 << 105), Fraction(1, 3 << 200)], ids=str
+)
+def test_a_normal_has_its_probability_below_it(u: Fraction) -> None:
+    """Next to the ends of its cell, in the first and last cells of all, and in those that end at 0 and 1."""
+    with mpmath.workprec(700):
+        for value in (u, 1 - u):
+            found = normals._normal(digits_of(value))(24)
+            assert exact(mpmath.ncdf(rounded(found.lower))) <= value <= exact(mpmath.ncdf(rounded(found.upper)))
+
+
+@pytest.mark.parametrize("precision", [24, 64, 100])
+def test_a_normal_below_ten_is_as_narrow_as_asked_for(precision: int) -> None:
+    for u in (Fraction(1, 3), Fraction(1, 3 << 71), 1 - Fraction(1, 3 << 71)):
+        found = normals._normal(digits_of(u))(precision)
+        assert -10 < found.lower < found.upper < min(Fraction(10), found.lower + Fraction(1, 1 << precision))
+
+
+@pytest.mark.parametrize("u", [Fraction(1, 4), Fraction(1, 4) - Fraction(1, 1 << 150), Fraction(2, 3)], ids=str)
+def test_the_logarithm_of_a_uniform_number_is_enclosed(u: Fraction) -> None:
+    found = normals._log_uniform(digits_of(u))(64)
+    with mpmath.workdps(60):
+        assert found.lower <= exact(mpmath.log(rounded(u))) <= found.upper
+    assert found.upper - found.lower < Fraction(1, 1 << 60)
+
+
+@pytest.mark.parametrize("degrees", [2, 3, 100])
+@pytest.mark.parametrize("share", ["-9/10", "-1/3", "1/10", "2"])
+def test_a_proposal_is_kept_below_its_bound(degrees: int, share: str) -> None:
+    size = Fraction(degrees, 2) - Fraction(1, 3)
+    with mpmath.workdps(60):
+        root = mpmath.sqrt(rounded(9 * size))
+        z = rounded(Fraction(share)) * root
+        v = (1 + z / root) ** 3
+        bound = exact(z * z / 2 + rounded(size) * (1 - v + mpmath.log(v)))
+    for beyond, kept in ((Fraction(-1, 10**30), True), (Fraction(1, 10**30), False)):
+        assert normals._is_kept(real(exact(z)), real(bound + beyond), size) is kept
+
+
+def test_no_proposal_is_kept_whose_cube_is_not_positive() -> None:
+    for size in (Fraction(1), Fraction(2, 3)):
+        root = reals.sqrt(9 * size, 300)
+        for beyond, kept in ((Fraction(1, 20), True), (Fraction(1, 1 << 100), True), (Fraction(-1, 20), False)):
+            assert normals._is_kept(real(beyond - root.lower), real(Fraction(-1000)), size) is kept
+
+
+def test_a_reference_set_is_the_first_indices_of_its_stream() -> None:
+    n, size = 34, 31  # for some of these seeds the last of the numbers decide
+    for i in range(60):
+        seed = i.to_bytes(32, "big")
+        data = hashlib.shake_256(b"bhs23/mean/reference/" + seed).digest(16 * 400)
+        numbers = [int.from_bytes(data[at : at + 16], "big") for at in range(0, len(data), 16)]
+        distinct = list(dict.fromkeys((number * n) >> 128 for number in numbers))
+        assert private._reference(seed, n, size) == tuple(sorted(distinct[:size]))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 2), (3, 1), (3, 3)])
+def test_real_normals_have_the_shape_of_the_draws(shape: tuple[int, int]) -> None:
+    drawn = RealNormals(bytes(32), "here", shape)
+    with pytest.raises(ValueError, match=f"normals must be 3 x 2, got {shape[0]} x {shape[1]}$"):
+        refimpl.wishart_release([[1, 0], [0, 1]], 3, drawn)
+
+
+def test_releases_from_digits_are_rounded_once() -> None:
+    covariance = [[4, 2], [2, 10]]  # L = [[2, 0], [1, 3]]
+    one, drawn = (RealNormals(bytes(32), "here", (rows, 2)) for rows in (1, 3))
+    with mpmath.workdps(60):
+        u = [[rounded(Fraction(drawn._uniform(2 * i + j)(300), 1 << 300)) for j in range(2)] for i in range(3)]
+        z = [[mpmath.sqrt(2) * mpmath.erfinv(2 * value - 1) for value in row] for row in u]
+        draws = [(2 * a, a + 3 * b) for a, b in z]
+        moments = [[float(sum(draw[i] * draw[j] for draw in draws) / 3) for j in range(2)] for i in range(2)]
+        mean = [float(start + value / 7) for start, value in zip((1, 2), draws[0], strict=True)]
+    assert refimpl.wishart_release(covariance, 3, drawn).tolist() == moments
+    assert refimpl.gaussian_release([1, 2], covariance, Fraction(1, 7), one).tolist() == mean
+
+
+@pytest.mark.parametrize(
+    ("mean", "side"), [(1 + Fraction(1, 1 << 52), -1), (Fraction(1), 1)], ids=["below the middle", "above the middle"]
+)
+def test_a_release_waits_for_the_digits_that_decide(mean: Fraction, side: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    z = real(Fraction(1, 1 << 53) + Fraction(side, 1 << 200))
+    monkeypatch.setattr(RealNormals, "enclosures", lambda _, precision: [[z(precision)]])
+    released = refimpl.gaussian_release([mean], [[1]], Fraction(1), RealNormals(bytes(32), "here", (1, 1)))
+    assert released.tolist() == [1 + 2.0**-52]
+
+
+def test_products_of_numbers_that_are_off_are_enclosed() -> None:
+    middle, radius = [[3, 1], [-2, 5]], Fraction(1, 2)
+    found = private._inner_products(private._Numbers(fmpq_mat(middle), radius))
+    for signs in itertools.product((-1, 1), repeat=4):
+        a, b, c, d = (value + sign * radius for value, sign in zip(itertools.chain(*middle), signs, strict=True))
+        products = [[a * a + c * c, a * b + c * d], [b * a + d * c, b * b + d * d]]
+        assert all(found[i][j].lower <= products[i][j] <= found[i][j].upper for i in range(2) for j in range(2))
+    ((square,),) = private._inner_products(private._Numbers(fmpq_mat([[3]]), radius))
+    assert square.lower <= Fraction(5, 2) ** 2 < Fraction(7, 2) ** 2 <= square.upper
+
+
+def test_one_draw_has_a_bartlett_factor() -> None:
+    assert refimpl.bartlett_release([[4]], 1, [[1.5]]).tolist() == [[9.0]]
+
+
+def test_a_record_without_noise_releases_nothing() -> None:
+    budget = (Fraction(1), Fraction(1, 3))
+    law = (Fraction(1), Fraction(0))
+    noisy = MeanParameters(SHARP, 8, 1, *budget, Fraction(3), *budget, 1, 0, Fraction(1), 8, 1, law)
+    coins, x = MeanCoins(TestCoin(0, b""), None, np.array([0.5])), [[-1], [1]] * 4
+    assert refimpl.private_mean_given(x, noisy, coins).mean == [0.5]
+    assert refimpl.private_mean_given(x, replace(noisy, noise_scale=Fraction(0)), coins).mean is None
