@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 import operator
 import re
+import sys
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -715,9 +717,12 @@ def mean_parameters(
     least_n = _least_rows(lam, k, edition, 20)
     if edition.halves_rows_in_gate:
         least_n = max(least_n, _least_stable_n(lam, _mean_largest_step(eps, dlt)))
-    # Where the formula has no meaning (n <= k, gamma >= 1) nothing is released; the scale shown is that of the least n.
+    # Where the formula has no meaning (n <= k, gamma >= 1), or goes beyond every float64 just above it, nothing is released;
+    # the scale shown is that of the least n.
     meaningful = n > k and 9 * n > 50 * lam
     scale = _mean_noise_scale(n if meaningful else least_n, k, eps, dlt, lam, edition)
+    if scale > Fraction(sys.float_info.max):
+        scale = _mean_noise_scale(least_n, k, eps, dlt, lam, edition)
     size = _reference_size(n, k, dlt, edition)
     return MeanParameters(edition, n, d, eps, dlt, lam, eps / 3, dlt / 6, k, size, scale, least_n)
 
@@ -844,10 +849,15 @@ def gaussian_lambda_0(n: int, d: int, failure_probability: Real = "0.01") -> Fra
     if n <= d + 1:
         return Fraction(max(n, 1))
     a, b = d / 2, (n - d - 1) / 2
-    thousandths = math.ceil(1000 * (1 + (n - 1) * float(betainccinv(a, b, float(failure / n)))))
-    while not _is_rare(Fraction(thousandths - 1000, 1000 * (n - 1)), n, d, failure / n):  # the float may be a bit low
-        thousandths += 1
-    return min(Fraction(thousandths, 1000), Fraction(n))
+    start = math.ceil(1000 * (1 + (n - 1) * float(betainccinv(a, b, float(failure / n)))))
+
+    def enough(more: int) -> bool:
+        return _is_rare(Fraction(start + more - 1000, 1000 * (n - 1)), n, d, failure / n)
+
+    count = 1  # the float may be low, and among very many rows by many thousandths
+    while not enough(count - 1):
+        count *= 2
+    return min(Fraction(start + bisect_left(range(count), True, key=enough), 1000), Fraction(n))
 
 
 def _is_rare(share: Fraction, n: int, d: int, probability: Fraction) -> bool:
@@ -857,10 +867,11 @@ def _is_rare(share: Fraction, n: int, d: int, probability: Fraction) -> bool:
     """
     if share >= 1:
         return True
-    a, b, rest, bound = (
-        arb(fmpq(v.numerator, v.denominator)) for v in (Fraction(d, 2), Fraction(n - d - 1, 2), 1 - share, probability)
-    )
     with flint.ctx.workprec(200):
+        a, b, rest, bound = (
+            arb(fmpq(v.numerator, v.denominator))
+            for v in (Fraction(d, 2), Fraction(n - d - 1, 2), 1 - share, probability)
+        )
         return bool(rest.beta_lower(b, a, regularized=True) <= bound)
 
 

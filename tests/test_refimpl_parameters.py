@@ -333,3 +333,65 @@ def test_bounds_that_the_editions_state() -> None:
     base = lam / ((1 - gamma) ** 21 * Fraction(n) ** 2)
     assert PRINTED.mean_move_squared(k, lam, n) == 25 * base / (1 - Fraction(k, n)) ** 4
     assert REPAIRED.mean_move_squared(k, lam, n) == 32 * base / (1 - Fraction(k, n)) ** 2
+
+
+def test_the_noise_of_a_size_without_a_formula_is_that_of_the_least_n() -> None:
+    budget: dict[str, Any] = {"epsilon": 1, "delta": "1/10", "lambda_0": 900, "edition": REPAIRED}
+    found = {n: refimpl.mean_parameters(n, 1, **budget) for n in (31, 5000, 5001)}  # gamma = 5000/n
+    shown = refimpl.mean_parameters(found[31].least_n, 1, **budget).noise_scale
+    assert found[31].noise_scale == found[5000].noise_scale == shown
+    with ctx.workprec(1000):
+        move = (
+            32 * ball(5001) ** (2 * found[5001].k + 1) / (1 - ball(found[5001].k) / 5001) ** 2 * 900 / ball(5001) ** 2
+        )
+        assert_next_float(found[5001].noise_scale, (move * 2 * ball(120).log() * 9).sqrt())
+
+
+@pytest.mark.parametrize(("n", "d", "lambda_0"), [(5001, 1, 900), (280, 3, 50)])
+def test_a_scale_beyond_floats_is_shown_as_that_of_the_least_n(n: int, d: int, lambda_0: int) -> None:
+    budget: dict[str, Any] = {"epsilon": 1, "delta": "1e-6", "lambda_0": lambda_0, "edition": REPAIRED}
+    found = refimpl.mean_parameters(n, d, **budget)
+    assert not refimpl.passes_gates(found)
+    assert found.noise_scale == refimpl.mean_parameters(found.least_n, d, **budget).noise_scale
+    assert math.isfinite(float(found.noise_scale))
+
+
+@pytest.mark.parametrize(
+    ("edition", "told"),
+    [(PRINTED, r"in \(0, 1\], got 1\.5"), (REPAIRED, r"in \(0, 1\], got 1\.5"), (SHARP, "positive, got -1.5")],
+)
+def test_the_range_of_epsilon_is_that_of_the_edition(edition: Any, told: str) -> None:
+    epsilon = "-1.5" if edition is SHARP else "1.5"
+    for make in MAKE.values():
+        with pytest.raises(ValueError, match=rf"^epsilon must be {told}$"):
+            make(100, 1, epsilon=epsilon, delta="1e-6", lambda_0=2, edition=edition)
+
+
+def test_a_lambda_0_at_the_edge_of_hope_has_no_reason_to_fail() -> None:
+    budget: dict[str, Any] = {"epsilon": 1, "delta": "1e-6", "edition": REPAIRED}
+    k = refimpl.mean_parameters(0, 4, **budget, lambda_0=1).k
+    edge = Fraction(4 * (9 * k + 1), 10 * k)
+    assert failure_reason(refimpl.mean_parameters(10**6, 4, **budget, lambda_0=edge)) is None
+    assert failure_reason(refimpl.mean_parameters(10**6, 4, **budget, lambda_0=edge - Fraction(1, 10**20))) is not None
+
+
+@tasks
+def test_the_largest_lambda_0_is_none_where_so_many_columns_need_more(task: str) -> None:
+    budget: dict[str, Any] = {"epsilon": 1, "delta": "1e-6", "edition": REPAIRED}
+    k = MAKE[task](0, 1, **budget, lambda_0=1).k
+    for n, largest, most in ((60 * k, 3, 3), (30 * k, Fraction(3, 2), 1), (10 * k, Fraction(1, 2), 0)):
+        found = {d: refimpl.largest_lambda_0(n, **budget, task=task, d=d) for d in (None, 1, 2, 3, 4, 10)}
+        assert found == {d: largest if d is None or d <= most or largest < 1 else 0 for d in found}
+
+
+def test_a_reference_beyond_the_rows_is_the_one_that_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^reference must hold indices below n = 5, got 7$"):
+        parameters.checked_reference([7, 0, 4], 5)
+
+
+@pytest.mark.parametrize("k", [1, 2, 7])
+def test_the_longest_window_is_one_less_than_9k(k: int) -> None:
+    for window in (1, 8 * k, 9 * k - 1):
+        assert parameters.checked_window(window, k, REPAIRED, Fraction(1), 100) == window
+    with pytest.raises(ValueError, match=rf"^window must be below 9k = {9 * k}, got {9 * k}$"):
+        parameters.checked_window(9 * k, k, REPAIRED, Fraction(1), 100)

@@ -577,6 +577,12 @@ def test_the_largest_lambda_0_of_one_column_is_that_of_one_column(command: Comma
     assert float(one) > float(two)
 
 
+def test_a_plan_whose_noise_is_beyond_floats_is_shown_as_one_that_fails(command: Command) -> None:
+    shown = plan(command, 280, "50", 3)["mean"]
+    assert shown["noise_scale"] is None
+    assert shown["reason"] is not None
+
+
 def test_the_module_is_the_command() -> None:
     run = subprocess.run([sys.executable, "-m", "fastimpl", "plan"], check=False, capture_output=True, text=True)
     assert (run.returncode, run.stdout, run.stderr) == (2, "", "error: Missing option '--n'.\n")
