@@ -22,7 +22,7 @@ from flint import arb, ctx, fmpq_mat
 import fastimpl
 import refimpl
 from refimpl import normals, private, reals
-from refimpl.linalg import exact_matrix, ldl
+from refimpl.linalg import exact_matrix, ldl, to_fraction
 from refimpl.mean import exact_covariance
 from refimpl.normals import RealNormals
 from refimpl.parameters import (
@@ -714,3 +714,16 @@ def test_a_record_without_noise_releases_nothing() -> None:
     coins, x = MeanCoins(TestCoin(0, b""), None, np.array([0.5])), [[-1], [1]] * 4
     assert refimpl.private_mean_given(x, noisy, coins).mean == [0.5]
     assert refimpl.private_mean_given(x, replace(noisy, noise_scale=Fraction(0)), coins).mean is None
+
+
+def test_a_release_of_zero_has_no_sign() -> None:
+    for value in (Fraction(-1, 1 << 1100), Fraction(0), Fraction(1, 1 << 1100)):
+        released = private._rounded(lambda _, value=value: Enclosure.point(value))
+        assert (released, math.copysign(1.0, released)) == (0.0, 1.0)
+
+
+def test_the_middles_of_numbers_are_as_near_as_the_radius_says() -> None:
+    numbers = [[Enclosure(Fraction(0), Fraction(1)), Enclosure(Fraction(-3), Fraction(-8, 3))]]
+    found = private._enclosed(numbers)
+    for middle, number in zip(map(to_fraction, found.middle.tolist()[0]), numbers[0], strict=True):
+        assert middle - found.radius <= number.lower <= number.upper <= middle + found.radius
