@@ -139,11 +139,12 @@ def test_adjacency_does_not_look_at_the_direction_of_a_change() -> None:
     assert not refimpl.is_adjacent([[1], [1]], [[0], [0]])
 
 
+@pytest.mark.parametrize("lam", [1, 3])
 @pytest.mark.parametrize(("squared_distance", "is_core"), [("2", True), ("2.000001", False)])
-def test_a_weighted_core_reaches_to_twice_its_threshold(squared_distance: str, is_core: bool) -> None:
-    sigma = [[1 / Fraction(squared_distance)]]
-    assert refimpl.is_weighted_core([[0], [1]], [Fraction(1, 2)] * 2, 2, 1, sigma, [0, 1]) is is_core
-    assert refimpl.is_weighted_core([[0], [1]], [Fraction(0), Fraction(1)], 2, 1, sigma, [0, 1]) is is_core
+def test_a_weighted_core_reaches_to_twice_its_threshold(squared_distance: str, is_core: bool, lam: int) -> None:
+    sigma = [[1 / (lam * Fraction(squared_distance))]]
+    assert refimpl.is_weighted_core([[0], [1]], [Fraction(1, 2)] * 2, 2, lam, sigma, [0, 1]) is is_core
+    assert refimpl.is_weighted_core([[0], [1]], [Fraction(0), Fraction(1)], 2, lam, sigma, [0, 1]) is is_core
 
 
 def test_the_weights_of_a_core_sum_to_one() -> None:
