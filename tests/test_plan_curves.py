@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
+from typing import Any, ClassVar
 
+import mpmath
 import numpy as np
 import pytest
 from flint import acb, arb, ctx, fmpq_mat
@@ -280,3 +283,264 @@ def test_models_take_value_and_slope() -> None:
         model = greedy._Model(widths[i], tilts[i], places[i])
         assert model.value(at) == pytest.approx(values[i], rel=1e-10)
         assert model.both(at)[1] == pytest.approx(slopes[i], rel=1e-8)
+
+
+def test_many_points_at_once_are_as_each_alone() -> None:
+    e = np.linspace(0.1, 1.0, curves.POINTS_AT_ONCE + 2)
+    cases = cases_of(1, mean=True, draws=True)[:2]
+    together, slopes = hockey_sticks(e, 0.3, 0.05, 3, cases)
+    assert together.shape == slopes.shape == (len(e), 2)
+    for i in (0, 1, len(e) - 1):
+        alone, slope = hockey_sticks(e[i], 0.3, 0.05, 3, cases)
+        assert np.allclose(together[i], alone[0], rtol=1e-12)
+        assert np.allclose(slopes[i], slope[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("samples", [1, 10**12])
+def test_a_logarithm_less_its_linear_part_keeps_its_digits(samples: int) -> None:
+    """They are multiplied by N: so small arguments have a series where N is large."""
+    z = np.array([[1e-9, -3e-4, 0.05, -0.0999, 0.0999, 0.3, -2.0]])
+    with mpmath.workdps(60):
+        for turn in (1, 1j):
+            expected = [complex(mpmath.log(1 - mpmath.mpc(x * turn)) + mpmath.mpc(x * turn)) for x in z[0]]
+            found = curves._excess(z * turn, np.array([[samples]]))[0]
+            error = abs(found - np.array(expected)) * samples / np.maximum(1, abs(np.array(expected)) * samples)
+            assert error.max() < 1e-14
+
+
+# What the enclosures are made of --------------------------------------------------------------------------------------
+
+
+def exact_numbers(move: float, change: float, case: curves.Case) -> tuple[mpmath.mpf, ...]:
+    """D, ``shift``, r, cos^2 of the turn and the eigenvalues less 1, as the docstring of ``refimpl.curves`` has them."""
+    q = mpmath.mpf(change)
+    spread = q / (1 - q)
+    r = q * case.grows / mpmath.cospi(mpmath.mpf(float(case.eta))) ** 2 - spread * case.bends
+    shift = (spread * case.shrinks - q * case.grows) / 2
+    return mpmath.mpf(move), shift, r, mpmath.cospi(mpmath.mpf(float(case.turn))) ** 2, spread * case.up, -q * case.down
+
+
+def exact_transform(s: Any, e: float, move: float, change: float, samples: int, case: curves.Case) -> Any:
+    """F(s) = M(s) e^{-s e}/(s (s+1))."""
+    length, shift, r, cos_squared, *draws = exact_numbers(move, change, case)
+    v = 1 - (1 + s) * r
+    exponent = (1 + s) * shift + s * length**2 / 2 + s**2 * length**2 * (1 - cos_squared + cos_squared / v) / 2 - s * e
+    value = mpmath.exp(exponent) / mpmath.sqrt(v) / (s * (s + 1))
+    for b in draws:
+        value *= ((1 + b) ** s * (1 - s * b)) ** (-mpmath.mpf(samples) / 2)
+    return value
+
+
+def exact_straight(e: float, move: float, change: float, case: curves.Case) -> Any:
+    """The integral of (p(y) - e^e phi(y + D))_+ along the move, piece by piece between the points where both agree."""
+    length, shift, r, *_ = exact_numbers(move, change, case)
+    k, scale = e - length**2 / 2 - shift, mpmath.sqrt(1 - r)
+    square = length**2 + 2 * r * k
+    roots = [k / length] if r == 0 else [(-length + i * mpmath.sqrt(square)) / r for i in (-1, 1)] if square > 0 else []
+
+    def below(y: Any) -> Any:
+        return mpmath.exp(shift) / scale * mpmath.ncdf(y * scale) - mpmath.exp(e) * mpmath.ncdf(y + length)
+
+    pieces = pairwise([-mpmath.inf, *sorted(roots), mpmath.inf])
+    return sum(max(mpmath.mpf(0), below(end) - below(start)) for start, end in pieces)
+
+
+@pytest.mark.parametrize(
+    ("e", "move", "change", "cases", "worst"),
+    [
+        (1.0, 0.25, 0.05, cases_of(2, mean=True, draws=False), curves.ALONG),
+        (0.7, 0.5, 0.25, cases_of(2, mean=True, draws=False), curves.ALONG),
+        (0.0, 0.1, 0.3, [curves.ALONG], curves.ALONG),  # the loss is above e everywhere
+        (0.4, 0.5, 0.25, [curves.FLAT], curves.FLAT),
+        (0.4, 0.5, 0.25, cases_of(1, mean=True, draws=False)[1:], cases_of(1, mean=True, draws=False)[1]),
+        (0.4, 0.5, 0.25, cases_of(1, mean=True, draws=False), cases_of(1, mean=True, draws=False)[0]),
+    ],
+)
+def test_closed_forms_have_all_their_digits(
+    e: float, move: float, change: float, cases: Sequence[curves.Case], worst: curves.Case
+) -> None:
+    with ctx.workprec(PRECISION), mpmath.workdps(60):
+        (ball,) = certified_hockey_stick([arb(e)], [arb(move)], [arb(change)], 0, cases)
+        assert ball.rad() < 1e-30
+        assert abs(ball - arb(str(exact_straight(e, move, change, worst)))) < 1e-30
+
+
+def test_a_mean_of_smaller_variance_has_a_largest_loss() -> None:
+    """In one dimension -q' y^2/2 + D y + D^2/2 + q'/2 is at most D^2/(2 q') + D^2/2 + q'/2; q' = 1/4."""
+    falling = cases_of(1, mean=True, draws=False)[1:]
+    most = 0.5**2 * 2 + 0.5**2 / 2 + 0.125
+    assert certified(most * 1.001, 0.5, 0.2, 0, falling) == 0
+    assert certified(most * 0.9, 0.5, 0.2, 0, falling) > 0
+
+
+@pytest.mark.parametrize(
+    ("share", "move", "change", "straight"),
+    [(0.01, 2.0, 0.3, True), (0.5, 0.6, 0.1, False), (0.05, 1.0, 0.02, True), (0.99, 2.0, 0.3, True)],
+)
+def test_between_the_ranges_of_s16_the_smaller_of_chord_and_grid_bounds(
+    share: float, move: float, change: float, straight: bool
+) -> None:
+    spread = change / (1 - change)
+    start = move**2 / 2 + (spread - change) / 2  # K = 0
+    end = start + 1.5 * spread
+    e, cases = start + share * (end - start), cases_of(2, mean=True, draws=False)
+    with ctx.workprec(PRECISION):
+        across = float(turned(arb(start), arb(move), arb(change), Fraction(1, 2), Fraction(0)))
+    first = max(across, float(exact_straight(start, move, change, curves.FLAT)))
+    last = float(exact_straight(end, move, change, curves.ALONG))
+    chord = first + (last - first) * math.expm1(e - start) / math.expm1(end - start)
+    grid = hockey_sticks(e, move, change, 0, cases)[0].max()
+    assert (chord < grid) == straight
+    assert certified(e, move, change, 0, cases) == pytest.approx(min(chord, grid), rel=1e-9)
+
+
+def test_every_angle_is_within_eta_of_one_of_the_cases() -> None:
+    turned_cases = cases_of(2, mean=True, draws=False)[1:]
+    for angle in (Fraction(i, 256) for i in range(129)):
+        assert any(abs(angle - case.turn) <= case.eta for case in turned_cases)
+
+
+# Every kind: turned or not, with an end on the right and without, K on both sides of 0, and close to the end.
+LINES = [
+    (1.0, 0.6, 0.1, 0, cases_of(2, mean=True, draws=False)[3]),
+    (0.05, 0.6, 0.3, 0, cases_of(2, mean=True, draws=False)[-1]),
+    (6.0, 0.0, 0.2, 8, curves.Case(up=True)),
+    (1.0, 0.0, 0.2, 2, curves.Case(up=True, down=True)),
+    (0.1, 0.0, 0.2, 2, curves.Case(down=True)),
+    (0.5, 0.5, 0.2, 2, cases_of(1, mean=True, draws=True)[1]),
+    (0.01, 0.01, 0.3, 1, cases_of(2, mean=True, draws=True)[8]),
+]
+
+
+def line_of(e: float, move: float, change: float, samples: int, case: curves.Case) -> curves._Line:
+    return curves._lines([arb(e)], [arb(move)], [arb(change)], samples, [case])[0][0]
+
+
+def place(line: curves._Line, x: Any) -> Any:
+    """A point of the docstring's hyperbola; alpha is a quarter of beta, with the sign of K."""
+    beta = mpmath.mpf(min(float(line.left), float(line.right)))
+    alpha = beta / 4 * mpmath.sign(float(line.beyond()))
+    return float(line.sigma) + alpha * (mpmath.cosh(x) - 1) + 1j * beta * mpmath.sinh(x)
+
+
+def on_path(line: curves._Line, x: Any, numbers: tuple[Any, ...]) -> Any:
+    """F(s) ds/dx on the hyperbola."""
+    return exact_transform(place(line, x), *numbers) * mpmath.diff(lambda y: place(line, y), x)
+
+
+@pytest.mark.parametrize("numbers", LINES)
+def test_what_is_cut_off_of_the_hyperbola_is_below_its_bound(numbers: tuple[Any, ...]) -> None:
+    """Which is the product of the docstring's bounds."""
+    e, move, change, samples, case = numbers
+    with ctx.workprec(PRECISION), mpmath.workdps(40):
+        line = line_of(*numbers)
+        beta, k = min(line.left, line.right, key=float), line.beyond()
+        tail = line.tail(k, beta / 4 if k > 0 else -beta / 4, beta, 2)
+        assert tail is not None
+        bound = mpmath.mpf(str(tail.mid().str(30, radius=False)))
+        length, shift, r, cos_squared, *draws = exact_numbers(move, change, case)
+        s, (step, slope) = place(line, 2), (mpmath.mpf(float(beta)) * x for x in (mpmath.sinh(2), 1.25))
+        linear = e - shift - length**2 / 2 + sum(mpmath.log1p(b) for b in draws) * samples / 2
+        expected = mpmath.exp(shift - linear * s.real + length**2 * (1 - cos_squared) * (s**2).real / 2)
+        if r:  # s^2/v = -s/r - (1-r)/r^2 + ((1-r)/r)^2/v
+            rest = -s.real / r - (1 - r) / r**2 + ((1 - r) / r) ** 2 / abs(r * step)
+            expected *= mpmath.exp(length**2 * cos_squared / 2 * rest) / mpmath.sqrt(abs(r * step))
+        else:
+            expected *= mpmath.exp(length**2 * cos_squared / 2 * (s**2).real)
+        for b in draws:
+            expected *= abs(b * step) ** (-mpmath.mpf(samples) / 2) if b else 1
+        expected *= slope * mpmath.sinh(2) / step**2 / mpmath.pi
+        assert abs(bound / expected - 1) < 1e-12
+    assert mpmath.quad(lambda x: abs(on_path(line, x, numbers)), [2, 3, 5]) / mpmath.pi <= bound
+
+
+@pytest.mark.parametrize("numbers", [LINES[0], LINES[1], LINES[4]])
+@pytest.mark.parametrize("sigma", [0.5, 1.5])
+def test_a_coarse_sum_is_as_close_as_its_bound_says(numbers: tuple[Any, ...], sigma: float) -> None:
+    """The sum along Re s = sigma against the integral: by a step so coarse that they differ."""
+    e, move, change, samples, case = numbers
+    exact = [arb(v) for v in (sigma, 1.0, sigma / 2, sigma / 4)]
+    with ctx.workprec(PRECISION):
+        line = curves._line(arb(e), arb(move), arb(change), samples, case, exact)
+        assert line.is_usable()
+        bound = float(line.aliasing())
+        fine = line_of(*numbers)
+        value = float(curves._bound(fine, case))
+    nodes = [exact_transform(mpmath.mpc(sigma, j), *numbers).real for j in range(400)]
+    total = float(nodes[0] / 2 + sum(nodes[1:])) / math.pi
+    ends = [(sigma / 2, sigma / 2), (sigma * 1.25, sigma / 4)]
+    expected = [
+        exact_transform(mpmath.mpf(s), *numbers) * (s + 1) / 2 / mpmath.expm1(2 * mpmath.pi * a) for s, a in ends
+    ]
+    assert bound == pytest.approx(float(sum(expected)), rel=1e-12)
+    assert abs(total - value) <= bound
+
+
+def test_a_path_is_straight_where_the_sign_of_k_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With both eigenvalues K is e: at e = 0 a ball around 0. One draw has p > q in two sectors of the plane."""
+    monkeypatch.setattr(curves, "RELATIVE", 2.0**-12)  # the path is a slow one
+    with ctx.workprec(PRECISION):
+        line = line_of(0.0, 0.0, 0.2, 1, curves.Case(up=True, down=True))
+        assert not line.beyond() > 0
+        assert not line.beyond() < 0
+        bound = float(line.integral().upper())
+    expected = 2 / math.pi * (math.atan(0.8**-0.5) - math.atan(0.8**0.5))
+    assert expected <= bound <= expected * 1.01
+
+
+class Integrals(acb):
+    """In the place of ``acb``: keeps what is to be integrated."""
+
+    asked: ClassVar[list[tuple[Any, ...]]] = []
+
+    @staticmethod
+    def integral(*arguments: Any, **_: Any) -> acb:
+        Integrals.asked.append(arguments)
+        return acb(0, 1)
+
+
+@pytest.mark.parametrize("numbers", LINES)
+def test_the_integral_is_along_the_hyperbola(numbers: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curves, "acb", Integrals)
+    with ctx.workprec(PRECISION):
+        line = line_of(*numbers)
+        line.integral()
+        integrand, start, end = Integrals.asked.pop()
+        assert start == 0
+        for x in (0.0, 0.75, float(end)):
+            expected = complex(on_path(line, x, numbers))
+            assert complex(integrand(acb(x), True)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_integrand_is_not_a_number_where_it_may_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where 1 - s b is not for certain off the negative axis: its logarithm is not analytic there."""
+    monkeypatch.setattr(curves, "acb", Integrals)
+    with ctx.workprec(PRECISION):
+        line_of(3.0, 0.0, 0.2, 3, curves.Case(up=True)).integral()
+        integrand = Integrals.asked.pop()[0]
+        cut = -math.atan(4)  # alpha = beta/4: Im s is 0 for x = w + i y with tan y = -4
+        assert integrand(acb(1, arb(cut + 0.1, 0.01)), True).is_finite()
+        assert integrand(acb(1, arb(cut - 0.1, 0.01)), True).is_finite()
+        assert not integrand(acb(1, arb(cut, 0.01)), True).is_finite()
+        assert integrand(acb(0, arb(cut, 0.01)), True).is_finite(), "1 - s b is positive"
+
+
+@pytest.mark.parametrize(("samples", "case"), [(0, curves.ALONG), (1, curves.Case(up=True))])
+def test_a_strip_that_holds_a_singularity_is_not_used(samples: int, case: curves.Case) -> None:
+    """M is singular at s = 3 with q = 1/4, and F at s = 0."""
+
+    def is_usable(sigma: float, step: float, left: float, right: float) -> bool:
+        exact = [arb(v) for v in (sigma, step, left, right)]
+        return curves._line(arb(1), arb(0.5), arb(0.25), samples, case, exact).is_usable()
+
+    assert is_usable(2.0, 0.1, 1.5, 0.99)
+    assert not is_usable(2.0, 0.1, 1.5, 1.01)
+    assert not is_usable(2.0, 0.1, 1.5, 3.0)
+    assert not is_usable(3.5, 0.1, 1.5, 0.1)
+    assert not is_usable(2.0, 0.1, 2.0, 0.5)
+    assert not is_usable(2.0, 0.1, 2.5, 0.5)
+    assert not is_usable(2.0, 0.1, 0.0, 0.5)
+    assert not is_usable(2.0, 0.1, 1.5, 0.0)
+    assert not is_usable(2.0, 0.1, 1.5, -0.5)
+    assert not is_usable(2.0, 0.0, 1.5, 0.5)
+    assert not is_usable(2.0, -0.1, 1.5, 0.5)
