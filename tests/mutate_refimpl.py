@@ -1,7 +1,7 @@
 """``python tests/mutate_refimpl.py verdicts.jsonl``: every mutant of refimpl that cosmic-ray makes, against the tests.
 
 Needs ``pip install cosmic-ray coverage`` besides the project with its extras; not a test, and no part of the test run: it takes
-an hour or two. A process collects the tests once, and forks a child for each mutant, which exchanges the code of the function
+hours. A process collects the tests once, and forks a child for each mutant, which exchanges the code of the function
 in question and runs the tests that reach the mutant's line, those first that have killed most. What is not in a function
 (constants of a module, defaults, decorators) is run in a process that imports refimpl anew. A file of verdicts that is there
 already is gone on with.
@@ -201,7 +201,7 @@ def forked(job: Any) -> tuple[list[Any], int]:
 
 
 class Runner:
-    """After collection: a coverage run with one context a test, then one child for each mutant."""
+    """After collection: each test once in a child of its own, to see what it reaches, then one child for each mutant."""
 
     def __init__(self, todo: Sequence[Mutant], seconds: float, examples: int, out: Path) -> None:
         self._todo, self._seconds, self._examples, self._out = todo, seconds, examples, out
