@@ -7,6 +7,7 @@ Exit status: 0 everything was as it should be, 1 something was refuted (or an ex
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import time
@@ -52,6 +53,14 @@ from refimpl.parameters import EDITIONS, REPAIRED, SHARP
 REFUTED, USAGE, BROKEN, INTERRUPTED = 1, 2, 3, 130
 DEFAULT_TARGETS = ["refimpl", "fastimpl"]
 TIME_LIMIT = 60.0
+FEW_CHECKS = 16
+
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        help=f"Worker processes: one for each processor if not given, or one for fewer than {FEW_CHECKS} checks."
+    ),
+]
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(vectors_command.app, name="vectors")
@@ -161,6 +170,13 @@ def _workers(jobs: int, seconds: float) -> Pool:
     return Pool(perform, jobs, seconds)
 
 
+def _jobs(given: int | None, checks: int) -> int:
+    """A worker for each processor, but one where there is little to do: a second takes a moment to start."""
+    if given is not None or checks < FEW_CHECKS:
+        return 1 if given is None else given
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _how(profile: str, seed: int, pool: Pool, state: Path | None = None) -> Run:
     if profile not in PROFILES:
         _usage(f"--profile must be one of {', '.join(PROFILES)}, got {profile!r}")
@@ -204,14 +220,14 @@ def run(
         Path | None,
         typer.Option(help="Keep finished outcomes in this file; a run with the same file goes on from there."),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    jobs: Jobs = None,
     time_limit: Annotated[float, typer.Option(help="Seconds that one call of a target may take.")] = TIME_LIMIT,
 ) -> None:
     """Run the checks on the given targets, and PRINTED's known-false statements, which must show as refuted."""
     kinds, known = _failure_rules(fail_on or [], baseline)
     console = Console(stderr=as_json, width=None if sys.stdout.isatty() else 160)
     began, checks = time.monotonic(), _checks(check or [])
-    with _workers(jobs, time_limit) as pool:
+    with _workers(_jobs(jobs, len(checks)), time_limit) as pool:
         how = _how(profile, seed, pool, state)
         audited = _targets(targets or DEFAULT_TARGETS, edition, rounding, pool)
         _require_questions(audited)
@@ -286,7 +302,7 @@ def paper(
     markdown: Annotated[
         bool, typer.Option(help="Print the map from paper to project, without verdicts, and stop.")
     ] = False,
-    jobs: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    jobs: Jobs = None,
     time_limit: Annotated[float, typer.Option(help="Seconds that one call of refimpl may take.")] = 600.0,
 ) -> None:
     """The ledger: every numbered item with its verdict in both editions, and SHARP's statements, computed now on refimpl."""
@@ -294,7 +310,7 @@ def paper(
         print(markdown_map(), end="")
         return
     console = Console(width=None if sys.stdout.isatty() else 200)
-    with _workers(jobs, time_limit) as pool:
+    with _workers(_jobs(jobs, len(LEMMAS)), time_limit) as pool:
         how = replace(_how(profile, seed, pool), apart=True)
         outcomes, complete = _collect(list(_promised(pool)), how, console)
     if not complete:

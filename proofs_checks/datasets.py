@@ -185,12 +185,11 @@ def _ranges(indices: Sequence[int]) -> list[list[int]]:
 
 def as_array(rows: Matrix) -> NDArray[np.float64]:
     """Rows as a float64 array; a value that float64 does not hold exactly is a fault of the case."""
-    array = np.array([[float(v) for v in row] for row in rows], dtype=np.float64)
-    require(
-        "every value is a float64",
-        all(Fraction(a) == v for r, s in zip(array.tolist(), rows, strict=True) for a, v in zip(r, s, strict=True)),
-    )
-    return array
+    distinct = {id(row): row for row in rows}  # families of data sets repeat a few rows
+    floats = {key: [float(v) for v in row] for key, row in distinct.items()}
+    exact = all(Fraction(a) == v for key, row in distinct.items() for a, v in zip(floats[key], row, strict=True))
+    require("every value is a float64", exact)
+    return np.array([floats[id(row)] for row in rows], dtype=np.float64)
 
 
 @lru_cache(maxsize=1)

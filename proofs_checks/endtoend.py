@@ -165,7 +165,14 @@ def _grouped(rows: Matrix, counts: Sequence[int]) -> tuple[fmpq_mat, list[int]]:
 def _covariance(rows: Matrix, counts: Sequence[int], levels: int) -> fmpq_mat:
     """(1/(2 k m)) sum c_i (x_i - x_{i+m})(x_i - x_{i+m})^T, exactly."""
     m, d = len(rows) // 2, len(rows[0])
-    differences = tuple(tuple(u - v for u, v in zip(rows[i], rows[i + m], strict=True)) for i in range(m))
+    known: dict[tuple[int, int], tuple[Fraction, ...]] = {}  # of rows that are one object
+
+    def difference(u: tuple[Fraction, ...], v: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+        if (id(u), id(v)) not in known:
+            known[id(u), id(v)] = tuple(a - b for a, b in zip(u, v, strict=True))
+        return known[id(u), id(v)]
+
+    differences = tuple(map(difference, rows[:m], rows[m : 2 * m]))
     if not any(counts):
         return fmpq_mat(d, d)
     distinct, totals = _grouped(differences, counts)

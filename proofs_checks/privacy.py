@@ -38,6 +38,12 @@ from refimpl.reals import ExpFraction
 from refimpl.results import MeanCoins, TestCoin
 
 
+def _column(values: Sequence[int]) -> tuple[tuple[Fraction], ...]:
+    """Rows of one number; equal rows are one object, which is met again at once."""
+    row_of = {value: (Fraction(value),) for value in set(values)}
+    return tuple(row_of[value] for value in values)
+
+
 @dataclass(frozen=True)
 class OutlierFamily(Case):
     """Adjacent data of the least size that an edition lets through, with a given number of outliers of the covariance.
@@ -73,7 +79,7 @@ class OutlierFamily(Case):
         first = [self.high] * j + [self.bulk] * (m - j)
         second = [self.low] * (j + 1) + [0] * (m - j - 1)
         values = first + second + [0] * (n - 2 * m)
-        rows = tuple((Fraction(v),) for v in values)
+        rows = _column(values)
         return Pair(
             "pipeline",
             rows,
@@ -98,7 +104,7 @@ class OutlierFamily(Case):
             pairs[place] = (self.high, self.low)
         pairs[star] = (self.bulk, self.low)
         values = [first for first, _ in pairs] + [second for _, second in pairs] + [0] * (n - 2 * m)
-        rows = tuple((Fraction(v),) for v in values)
+        rows = _column(values)
         high = (Fraction(self.high),)
         return Pair("pipeline", rows, star, high, self.lambda_0, k, tuple(reference or ()), label="outlier family")
 

@@ -133,7 +133,7 @@ def differences(x: fmpq_mat) -> fmpq_mat:
 def second_moment(rows: fmpq_mat, weights: Sequence[Fraction]) -> fmpq_mat:
     """sum_i w_i y_i y_i^T."""
     d = rows.ncols()
-    scaled = [to_fmpq(w) * value for w, row in zip(weights, rows.tolist(), strict=True) for value in row]
+    scaled = [w * value for w, row in zip(map(to_fmpq, weights), rows.tolist(), strict=True) for value in row]
     return fmpq_mat(rows.nrows(), d, scaled).transpose() * rows
 
 
@@ -185,15 +185,18 @@ def squared_distances(x: fmpq_mat, inverse: fmpq_mat, reference: Sequence[int]) 
     """
     z, q = x.numer_denom()
     a, p = inverse.numer_denom()
-    left = (z * a).tolist()
-    points = z.tolist()
-    squares = [sum((u * v for u, v in zip(s, t, strict=True)), fmpz(0)) for s, t in zip(left, points, strict=True)]
+    points = list(map(tuple, z.tolist()))
+    distinct = list(dict.fromkeys(points))  # equal rows have equal distances
+    left = (fmpz_mat(distinct) * a).tolist()
+    squares = [sum((u * v for u, v in zip(s, t, strict=True)), fmpz(0)) for s, t in zip(left, distinct, strict=True)]
     rows = [[-2 * u for u in s] + [square, fmpz(1)] for s, square in zip(left, squares, strict=True)]
-    columns = [[*points[j], fmpz(1), squares[j]] for j in reference]
+    square_of = dict(zip(distinct, squares, strict=True))
+    columns = [[*points[j], fmpz(1), square_of[points[j]]] for j in reference]
     if not columns:
-        return SquaredDistances([[] for _ in rows], int(p * q * q))
+        return SquaredDistances([[] for _ in points], int(p * q * q))
     product = fmpz_mat(rows) * fmpz_mat(columns).transpose()
-    return SquaredDistances([sorted(map(int, row)) for row in product.tolist()], int(p * q * q))
+    numerators = {point: sorted(map(int, row)) for point, row in zip(distinct, product.tolist(), strict=True)}
+    return SquaredDistances([numerators[point] for point in points], int(p * q * q))
 
 
 def ldl(matrix: fmpq_mat) -> tuple[list[list[fmpq]], list[fmpq]] | None:

@@ -146,6 +146,20 @@ def test_workers_and_this_process_find_the_same_in_the_same_order(run: Run) -> N
     assert one == two
 
 
+def test_a_whole_audit_takes_a_worker_for_each_processor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def workers(jobs: int, seconds: float) -> Pool:  # noqa: ARG001 - the time limit is not looked at here
+        asked.append(jobs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "_workers", workers)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {2, 5, 6}, raising=False)
+    for arguments in ((), ("--jobs", "2"), TWO, (*TWO, "--jobs", "2")):
+        run("refimpl", *arguments)
+    assert asked == [3, 2, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("target", "says", "case_known"),
     [
