@@ -31,7 +31,7 @@ from fastimpl.exact import QuadraticForm, inverse_root
 from fastimpl.grams import SCALE, BlockGrams, blocks, column_shift
 from fastimpl.limits import Ratio, Thresholds, enclose, thresholds
 from fastimpl.rows import Floats, Indices, Sparse, Vectors
-from fastimpl.threads import spread, thread_count
+from fastimpl.threads import share, spread, thread_count
 
 __all__ = [
     "Bounds",
@@ -303,7 +303,7 @@ def _white_gram(grams: BlockGrams, counts: Sparse, w: Floats) -> Floats:
             if not c.all():
                 rows[c == 0] = 0.0
             z = rows @ transposed
-            total += z.T @ z if (c == c[0]).all() and c[0] == 1 else z.T @ (z * c[:, None])
+            total += np.dot(z.T, z if (c == c[0]).all() and c[0] == 1 else z * c[:, None])
         return total
 
     return np.asarray(sum(spread(work, len(steps), thread_count(counts.size * len(w)))))
@@ -483,7 +483,7 @@ class Lengths:
         step, d, kind = self._reader.step, self._reader.width, self._matrix.dtype
         self._buffer = np.empty((step, d))
         self._narrow = np.empty((step if self.single else 0, d), dtype=np.float32)
-        self._squares = np.empty((step, d), dtype=kind)
+        self._squares = self._narrow if self.single else np.empty((step, d))
         self._z = np.empty((step, d), dtype=kind)
 
     def split(self) -> Lengths:
@@ -541,9 +541,10 @@ def above_line(reader: Reader, whitening: Whitening, line: float) -> tuple[Indic
     lengths = Lengths(reader, whitening, limit=line)
     bar, parts = lengths.bar(line * (1 - whitening.epsilon)), blocks(len(reader), reader.step)
 
-    def work(part: range) -> list[tuple[Indices, Floats]]:
+    def work(part: Iterator[int]) -> list[tuple[Indices, Floats]]:
         own, found = lengths.split(), []
-        for block in parts[part.start : part.stop]:
+        for i in part:
+            block = parts[i]
             q = own.of(block)
             if not q.max() <= bar:  # NaN included
                 where = np.flatnonzero(~(q <= bar))
@@ -551,7 +552,8 @@ def above_line(reader: Reader, whitening: Whitening, line: float) -> tuple[Indic
                 found.append((where + block.start, forms))
         return found
 
-    found = [pair for part in spread(work, len(parts), thread_count(len(reader) * reader.width)) for pair in part]
+    found = [pair for part in share(work, len(parts), thread_count(len(reader) * reader.width)) for pair in part]
+    found.sort(key=lambda pair: int(pair[0][0]))
     index = np.concatenate([np.empty(0, dtype=np.int64), *(where for where, _ in found)])
     return index, np.concatenate([np.empty(0), *(forms for _, forms in found)])
 

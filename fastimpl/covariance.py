@@ -20,7 +20,7 @@ from fastimpl.certified import Bounds, Whitening
 from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, rounded
 from fastimpl.grams import BlockGrams, Watch, blocks, usual_shift
 from fastimpl.limits import Ratio, Thresholds, enclose, outlier_limits, thresholds
-from fastimpl.rows import Floats, Indices, Sparse, Vectors, as_rows, distinct, pairs, positive, require_finite
+from fastimpl.rows import Floats, Indices, Sparse, Vectors, as_rows, distinct, pairs, positive, require_finite, room_for
 from fastimpl.sums import exact_sums
 from refimpl.parameters import REPAIRED, Edition, Real, as_integer, checked_edition, checked_window
 from refimpl.results import StableCovarianceResult
@@ -188,6 +188,7 @@ def second_moment_result(
     """
     m = len(vectors)
     levels = range(edition.last_level(k, window) + 1)
+    room = room_for(m, len(levels))
     limits = outlier_limits(edition, lambda_0, k, m, levels, Fraction(1, m))
     grams = watched_grams(vectors, limits)
     if not grams.finite:
@@ -195,10 +196,10 @@ def second_moment_result(
     entry = good_subset_levels(vectors, limits, settled(k, edition, window) if early else None, grams)
     window_levels = edition.weight_levels(k, window)
     table = level_counts(np.arange(len(levels) + 1), window_levels)
-    weights = entry.mapped(table / float(len(window_levels) * m))
+    weights, narrow = entry.spelled_out(table / float(len(window_levels) * m), room)
     counts = Sparse(m, int(table[entry.usual]), entry.index, table[entry.value])
     covariance = _weighted_second_moment(grams, counts, (1 + paired) * len(window_levels) * m)
-    return StableCovarianceResult(covariance, score_of(entry, k, edition, window), weights, entry.narrow(len(levels)))
+    return StableCovarianceResult(covariance, score_of(entry, k, edition, window), weights, narrow)
 
 
 def score_of(entry: Sparse, k: int, edition: Edition, window: int | None = None) -> int:
@@ -448,7 +449,7 @@ def _watch(vectors: Vectors, shift: Indices, limits: Thresholds) -> Watch | None
     if not known.any():
         return None
     # Without outliers, and what is not known: trimming shrinks some directions more.
-    rows = rows[forms <= 1.5 * cut / d * np.median(forms[known])]
+    rows = rows.take(np.flatnonzero(forms <= 1.5 * cut / d * np.median(forms[known])), axis=0)
     try:
         matrix = np.tril(np.linalg.inv(np.linalg.cholesky(rows.T @ rows / len(rows))))
     except np.linalg.LinAlgError:
@@ -512,7 +513,8 @@ def _trimmed_metric(rows: Floats) -> Floats | None:
     count = 3 * len(rows) // 4
     with np.errstate(all="ignore"):
         some = np.abs(rows[:: 1 + len(rows) // _SAMPLE_OF_SAMPLE])
-        sizes = np.abs(rows / np.median(some, axis=0)).max(axis=1)
+        middle = np.partition(some, len(some) // 2, axis=0)[len(some) // 2]
+        sizes = np.abs(rows / middle).max(axis=1)
         for _ in range(3):
             kept = rows.take(np.argpartition(sizes, count - 1)[:count], axis=0) if count else rows
             try:

@@ -7,13 +7,14 @@ hold vectors with unusual counts are summed anew without them, and the others ar
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastimpl.rows import READ_ROWS, Floats, Indices, Sparse, Vectors
-from fastimpl.threads import spread, thread_count
+from fastimpl.threads import share, thread_count
 
 __all__ = ["SCALE", "BlockGrams", "Watch", "blocks", "column_shift", "column_sums", "usual_shift"]
 
@@ -55,8 +56,8 @@ def blocks(count: int, rows: int = READ_ROWS) -> list[slice]:
 def column_sums(rows: Floats, ones: Floats) -> Floats:
     """The sum of the rows, of at most so many; BLAS likes long rows better, so eight short ones are taken as one."""
     if len(rows) % 8:
-        return np.asarray(ones[: len(rows)] @ rows)
-    eight = ones[: len(rows) // 8] @ rows.reshape(len(rows) // 8, -1)
+        return np.asarray(np.dot(ones[: len(rows)], rows))
+    eight = np.dot(ones[: len(rows) // 8], rows.reshape(len(rows) // 8, -1))
     return np.asarray(ones[:8] @ eight.reshape(8, -1))
 
 
@@ -102,19 +103,25 @@ class BlockGrams:
         together = -(-m * d * d // (rows * _KEPT))  # so many share one kept matrix
         self.step = rows  # vectors in one call of BLAS
         self.blocks = blocks(m, rows * max(1, together))
-        self._buffer = np.empty((rows, d))
         self._scale = None if not shift.any() else shift
         self._tails = vectors.tails if self._scale is None else None
-        self._summand = self._buffer if self._tails is None else np.empty((rows, d - 1))
         self._ones = np.ones(rows)
         self._redone: dict[int, tuple[bytes, Floats]] = {}
         self.plain = np.empty((len(self.blocks), d, d))
         self.without = np.empty(0, dtype=np.int64) if without is None else without
         self.seen: Indices | None = None
         self.squares: Floats | None = None
-        parts = spread(self._first_sums, len(self.blocks), thread_count(m * d))
+        parts = share(self._first_sums, len(self.blocks), thread_count(m * d))
         if watch is not None:
             self._collect(parts, watch.cut)
+
+    @cached_property
+    def _buffer(self) -> Floats:
+        return np.empty((self.step, self.vectors.width))
+
+    @cached_property
+    def _summand(self) -> Floats:
+        return self._buffer if self._tails is None else np.empty((self.step, self._tails.width))
 
     @property
     def roundings(self) -> int:
@@ -172,11 +179,11 @@ class BlockGrams:
             if watcher is not None:
                 held -= watcher.look(rows, part.start)
             if self._tails is None:
-                into += rows.T @ rows
+                into += np.dot(rows.T, rows)
             else:
                 into[0, 0] += held
                 into[0, 1:] += column_sums(rows, self._ones)
-                into[1:, 1:] += rows.T @ rows
+                into[1:, 1:] += np.dot(rows.T, rows)
         if self._tails is not None:
             into[1:, 0] = into[0, 1:]
         return into
@@ -193,9 +200,9 @@ class BlockGrams:
         for start in range(block.start, block.stop, self.step):
             yield slice(start, min(block.stop, start + self.step))
 
-    def _first_sums(self, part: range) -> _Watcher | None:
+    def _first_sums(self, part: Iterator[int]) -> _Watcher | None:
         """Fill ``plain`` for some blocks, in a thread of its own; what the watch saw there."""
-        buffer = np.empty_like(self._summand)
+        buffer = np.empty((self.step, (self._tails or self.vectors).width))
         most = _MOST_SEEN + len(self.vectors) // 50
         watcher = None if self.watch is None else _Watcher(self.watch, buffer, most)
         for i in part:
@@ -204,6 +211,7 @@ class BlockGrams:
 
     def _collect(self, watchers: list[_Watcher | None], cut: float) -> None:
         found = [pair for watcher in watchers if watcher is not None for pair in watcher.found]
+        found.sort(key=lambda pair: int(pair[0][0]))
         index = np.concatenate([np.empty(0, dtype=np.int64), *(part for part, _ in found)])
         squares = np.concatenate([np.empty(0), *(part for _, part in found)])
         self.without = index[~(squares <= cut)]
@@ -240,11 +248,12 @@ class _Watcher:
         if self._moved is not None:
             np.add(z, self._moved[: len(rows)], out=z)
         squares = np.multiply(z, z, out=z) @ self._ones
-        squares += self._constant
+        if self._constant:
+            squares += self._constant
         where = (~(squares <= self._watch.bar)).nonzero()[0]  # NaN included
         if not len(where):
             return 0
-        squares = squares.take(where)
+        squares = squares[where]
         self._left -= len(where)
         self.found.append((where + start, squares))
         if np.maximum.reduce(squares) <= self._watch.cut:  # false for NaN

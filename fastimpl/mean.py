@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -36,12 +36,14 @@ from fastimpl.rows import (
     as_rows,
     as_square,
     distinct,
+    narrowest,
     pairs,
     positive,
     require_finite,
+    room_for,
 )
 from fastimpl.screen import Screen, centre_of, tight_centre
-from fastimpl.threads import spread, thread_count
+from fastimpl.threads import share, thread_count
 from refimpl.parameters import (
     REPAIRED,
     Edition,
@@ -293,6 +295,7 @@ def mean_result(
     metric = metric_of(x, covariance, k, edition)
     if metric.whitening is None:
         return _nothing(n, d, k, len(levels))
+    room = room_for(n, len(levels))
     limits = distance_limits(edition, lambda_0, k, n, levels, 2 / metric.scale)
     allowed = [edition.degree_allowance(ell) for ell in levels]
 
@@ -304,15 +307,14 @@ def mean_result(
         return _nothing(n, d, k, len(levels))
     table = level_counts(np.arange(len(levels) + 1), edition.weight_levels(k, None))
     total = int(table @ cores.entry.histogram(len(levels) + 1))
-    weights = cores.entry.mapped(table / max(total, 1))
+    weights, narrow = cores.entry.spelled_out(table / max(total, 1), room)
     mean = cores.weighted_mean(table, total) if total else np.zeros(d)
-    return StableMeanResult(mean, score_of(cores.entry, k, edition), weights, cores.entry.narrow(len(levels)))
+    return StableMeanResult(mean, score_of(cores.entry, k, edition), weights, narrow)
 
 
 def _nothing(n: int, d: int, k: int, level: int) -> StableMeanResult:
     """No core at any level."""
-    none = Sparse(n, level, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    return StableMeanResult(np.zeros(d), k, np.zeros(n), none.narrow(level))
+    return StableMeanResult(np.zeros(d), k, np.zeros(n), np.full(n, level, dtype=narrowest(level)))
 
 
 # Levels ---------------------------------------------------------------------------------------------------------------
@@ -372,7 +374,7 @@ def core_levels(
     screen, parts = Screen(rows, reference, whitening, limits, counts), blocks(len(x), rows.step)
     sums, stop = np.zeros((len(parts), x.shape[1])), Event()
 
-    def work(part: range) -> Screen:
+    def work(part: Iterator[int]) -> Screen:
         own, ones = screen.split(), np.ones(rows.step)
         for i in part:
             own.take(parts[i])
@@ -383,18 +385,18 @@ def core_levels(
         own.settle()
         return own
 
-    done = spread(work, len(parts), thread_count(x.size))
+    done = share(work, len(parts), thread_count(x.size))
     missing = np.sum([own.missing() for own in done], axis=0)
     if stop.is_set() or (halt is not None and halt(missing)):
         certified.note(screen.decider, int(missing[0]))
         return None
-    entry, doubtful = screen.entry, np.concatenate([part for own in done for part in own.doubtful])
+    doubtful = np.concatenate([part for own in done for part in own.doubtful])
+    unusual = [own.unusual.pop() for own in done for _ in range(len(own.unusual))]
+    cleared = np.concatenate([part for own in done for part in own.cleared])
     certified.note(screen.decider, len(x) - len(doubtful))
     if doubtful.size:
-        where, kind = distinct(Vectors((x[doubtful],)))
-        resolver = _Resolver(metric, reference, whitening, limits, counts)
-        entry[doubtful] = np.array(resolver.levels(x[doubtful[where]]), dtype=np.int64)[kind]
-    return Cores(Sparse.of(entry), rows, sums, np.concatenate([part for own in done for part in own.cleared]))
+        unusual.append((doubtful, _Resolver(metric, reference, whitening, limits, counts).at(doubtful)))
+    return Cores(Sparse.gathered(len(x), screen.bulk, unusual), rows, sums, cleared)
 
 
 class _Resolver:
@@ -422,6 +424,12 @@ class _Resolver:
     def _fine(self) -> _Fine:
         centre = centre_of(self._points, self._whitening)
         return _Fine(self._metric.form, self._whitening.shift, centre, self._points, self._limits.exact)
+
+    def at(self, index: Indices) -> NDArray[np.integer[Any]]:
+        """The exact levels of the rows at some positions, one of each kind looked at."""
+        where, kind = distinct(Vectors((self._metric.points[index],)))
+        found = self.levels(self._metric.points[index[where]])
+        return np.array(found, dtype=narrowest(len(self._limits.exact)))[kind]
 
     def levels(self, rows: Floats) -> list[int]:
         """The exact levels of rows."""

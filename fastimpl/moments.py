@@ -18,7 +18,18 @@ from fastimpl.covariance import good_subset_levels, level_counts, score_of, sett
 from fastimpl.exact import QuadraticForm
 from fastimpl.grams import BlockGrams, column_shift
 from fastimpl.limits import outlier_limits
-from fastimpl.rows import READ_ROWS, Centred, Floats, Indices, Sparse, Vectors, as_rows, positive, require_finite
+from fastimpl.rows import (
+    READ_ROWS,
+    Centred,
+    Floats,
+    Indices,
+    Sparse,
+    Vectors,
+    as_rows,
+    positive,
+    require_finite,
+    room_for,
+)
 from fastimpl.sums import exact_sums
 from refimpl.parameters import SHARP, Real, as_integer, checked_window
 from refimpl.results import StableMomentsResult
@@ -68,10 +79,11 @@ def stable_moments(x: object, lambda_0: Real, k: int, window: int) -> StableMome
     if len(rows) < 1:
         raise ValueError("x must have at least one row")
     width = checked_window(window, k, SHARP, lam, len(rows)) or 0  # SHARP lets no None through
+    room = room_for(len(rows), k + width)
     stage = one_stage(rows, lam, k, width)
     mean, covariance = stage.moments or (None, None)
     table = level_counts(np.arange(k + width + 1), stage.levels) / float(stage.total)
-    return StableMomentsResult(mean, covariance, stage.score, stage.entry.mapped(table), stage.entry.narrow(k + width))
+    return StableMomentsResult(mean, covariance, stage.score, *stage.entry.spelled_out(table, room))
 
 
 class Lifted(Vectors):

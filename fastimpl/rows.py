@@ -7,6 +7,7 @@ Data are what the floats say they are. A difference x_i - x_{i+m} need not be a 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastimpl.threads import beside, spread, thread_count
 from refimpl.parameters import Real, as_rational
 
 __all__ = [
@@ -26,17 +28,23 @@ __all__ = [
     "as_rows",
     "as_square",
     "distinct",
+    "narrowest",
     "pairs",
     "pairs_of_pairs",
     "positive",
     "require_finite",
+    "room_for",
 ]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Room = Callable[[], tuple[Floats, NDArray[np.integer[Any]]]]
 _LEAST, _SMALL, _CRUMB = math.ulp(0.0), 2.0**-1022, 2.0**-60  # names, so that the compiler does no sums for the process
 READ_ROWS = 2048  # rows that are worked on at a time, at least: they and their whitened copies stay in a cache
 _READ_NUMBERS, _MOST_READ = 1 << 17, 8192  # more of short rows: fewer calls of numpy
+_TILE = 64  # divides how many rows are read
+_PAGE = 1024  # bytes; at most those of a page of memory, and so few that numpy lets other threads work meanwhile
+_NEW_ROW = 8  # a row of a new result takes as long as so many numbers of a sweep
 
 
 def read_rows(width: int) -> int:
@@ -236,7 +244,8 @@ class Centred:
 
     @cached_property
     def _tile(self) -> Floats:
-        return np.tile(self.centre, (self.step, 1))
+        some = np.tile(self.centre, _TILE)  # numpy repeats long rows faster
+        return np.tile(some, self.step // _TILE).reshape(self.step, -1)
 
     def take(self, index: Indices | slice) -> Vectors:
         """The vectors of some indices."""
@@ -266,6 +275,24 @@ class Sparse:
         return cls(len(dense), usual, index, dense[index].astype(np.int64))
 
     @classmethod
+    def gathered(
+        cls, size: int, usual: int, parts: list[tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]]
+    ) -> Sparse:
+        """The same as :meth:`of`, from what may not be ``usual``: positions in any order, and integers; the list is emptied."""
+        if any((index == size // 2).any() for index, _ in parts) or 16 * sum(len(index) for index, _ in parts) > size:
+            dense = np.full(size, usual, dtype=np.result_type(*(value for _, value in parts)))
+            while parts:
+                index, value = parts.pop()
+                dense[index] = value
+            return cls.of(dense)
+        index = np.concatenate([np.empty(0, dtype=np.int64), *(index for index, _ in parts)])
+        levels = np.concatenate([np.empty(0, dtype=np.int64), *(value for _, value in parts)])
+        parts.clear()
+        order = np.argsort(index)
+        order = order[levels[order] != usual]
+        return cls(size, usual, index[order], levels[order].astype(np.int64))
+
+    @classmethod
     def without(cls, alive: NDArray[np.bool_]) -> Sparse:
         """One for every vector alive, zero for the others."""
         index = np.flatnonzero(~alive)
@@ -281,12 +308,17 @@ class Sparse:
         """The sum of all the integers."""
         return self.usual * (self.size - len(self.index)) + int(self.value.sum())
 
-    def narrow(self, largest: int) -> NDArray[np.integer[Any]]:
-        """All the integers, none above ``largest``, in as few bytes as hold that: most of a result is entry levels."""
-        kind: type[np.integer[Any]] = np.int16 if largest < 1 << 15 else np.int32 if largest < 1 << 31 else np.int64
-        result = np.full(self.size, self.usual, dtype=kind)
-        result[self.index] = self.value
-        return result
+    def spelled_out(self, table: Floats, room: Room) -> tuple[Floats, NDArray[np.integer[Any]]]:
+        """For every vector ``table[value]``, and the value: most of a result."""
+        both, usual = room(), (table[self.usual], self.usual)
+
+        def fill(part: range) -> None:
+            for array, value in zip(both, usual, strict=True):
+                array[part.start : part.stop] = value
+
+        spread(fill, self.size, thread_count(_NEW_ROW * self.size))
+        both[0][self.index], both[1][self.index] = table[self.value], self.value
+        return both
 
     @property
     def left_out(self) -> Indices:
@@ -312,11 +344,33 @@ class Sparse:
         table[self.usual] += self.size - len(self.index)
         return table[:count]
 
-    def mapped(self, table: NDArray[Any]) -> NDArray[Any]:
-        """``table[value]`` for every vector."""
-        result = np.full(self.size, table[self.usual], dtype=table.dtype)
-        result[self.index] = table[self.value]
-        return result
+
+def room_for(size: int, largest: int) -> Room:
+    """So many float64, and as many integers up to ``largest``, for :meth:`Sparse.spelled_out`: they outlive the call.
+
+    The system clears every page that is new when it is first touched, which takes as long as half a sweep over the data. If
+    there is a second thread, it does that while this one is busy with what cannot be shared.
+    """
+
+    def empty() -> tuple[Floats, NDArray[np.integer[Any]]]:
+        return np.empty(size), np.empty(size, dtype=narrowest(largest))
+
+    threads = thread_count(_NEW_ROW * size)
+    if threads == 1:
+        return empty
+    both = empty()
+
+    def touched() -> tuple[Floats, NDArray[np.integer[Any]]]:
+        for array in both:
+            array[:: _PAGE // array.itemsize] = 0
+        return both
+
+    return beside(touched, threads)
+
+
+def narrowest(largest: int) -> type[np.integer[Any]]:
+    """The smallest integers that hold ``largest``, of those that results use."""
+    return np.int16 if largest < 1 << 15 else np.int32 if largest < 1 << 31 else np.int64
 
 
 def _two_difference(a: Floats, b: Floats) -> tuple[Floats, Floats]:

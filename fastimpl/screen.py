@@ -18,7 +18,7 @@ from fastimpl import certified
 from fastimpl.certified import Lengths, Whitening
 from fastimpl.grams import blocks
 from fastimpl.limits import Thresholds
-from fastimpl.rows import Centred, Floats, Indices, Vectors
+from fastimpl.rows import Centred, Floats, Indices, Vectors, narrowest
 
 __all__ = ["Screen", "centre_of", "tight_centre"]
 
@@ -26,7 +26,7 @@ _MEDOIDS = 256  # reference rows whose middle is sought
 _OF_MEDOIDS = 4  # one in so many of them is tried as the medoid
 _STEPS, _DELAY = 24, 32  # towards the longest reference rows; the first is 1/32 of the way
 _BATCH = 8192
-_CHUNK = 256
+_CHUNK = 512  # rows whose products are counted together
 _OUTLIERS = 64  # times the bar: squared lengths of rows that sums leave out at once, as they will mostly in the end
 _EIGHTHS = (2, 4)  # of the coordinates: partial products
 _PARTS_FROM = 32  # columns from which these pay
@@ -116,12 +116,12 @@ class Screen:
     ) -> None:
         self._rows, self._allowed, self._whitening = rows, allowed, whitening
         count = len(limits.exact)
-        self.entry: NDArray[np.integer[Any]] = np.zeros(len(rows), dtype=np.int16 if count < 1 << 15 else np.int32)
         self._near = np.sqrt(limits.below * (1 - whitening.epsilon)) * _SAFE
         self._far = np.sqrt(limits.above * (1 + whitening.epsilon)) / _SAFE
         z = self._set_reference(rows.take(reference))
         self._set_limits()
-        typical = float(np.median(self._hi)) if len(self._hi) else 0.0
+        middle = self._hi[(len(self._hi) - 1) // 2 : len(self._hi) // 2 + 1]  # they rise
+        typical = float(middle.mean()) if len(middle) else 0.0
         self._bulk = min(int(np.searchsorted(self._inner, typical)), count - 1)
         below = self._inside[self._bulk - 1] if self._bulk else np.inf
         bar = max(min(float(self._inner[self._bulk]), float(below)), 0.0) * _SAFE
@@ -130,7 +130,6 @@ class Screen:
         self._bar = self.lengths.bar(bar**2 if bar < 2.0**400 else 1.0)
         self._cut = _OUTLIERS * self._bar if self._bar > 0 else math.inf
         self._products = _Products(z, self._hi, self._lo, self.lengths, self._near, self._far)
-        self.entry[:] = self._bulk
         self.forget()
 
     def _set_reference(self, vectors: Vectors) -> Floats:
@@ -138,9 +137,9 @@ class Screen:
         z, error = certified.whiten(vectors, self._whitening)
         norm = np.sqrt(np.einsum("ij,ij->i", z, z))
         known = np.isfinite(norm) & np.isfinite(error)
-        lo = np.where(
-            known, np.maximum(norm - error, 0) * _SAFE - 2.0**-450, _coordinate_length(vectors, self._whitening)
-        )
+        lo = np.maximum(norm - error, 0) * _SAFE - 2.0**-450
+        if not known.all():
+            lo[~known] = _coordinate_length(vectors.take(np.flatnonzero(~known)), self._whitening)
         hi = np.where(known, (norm + error) / _SAFE + 2.0**-450, np.inf)
         order = np.lexsort((lo, hi))
         self._lo, self._hi = np.maximum(lo[order], 0.0), hi[order]
@@ -172,6 +171,7 @@ class Screen:
     def forget(self) -> None:
         """Start as if no row had been taken."""
         self.doubtful, self.cleared = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        self.unusual: list[tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]] = []
         self._kept: list[tuple[Indices, NDArray[Any], NDArray[Any]]] = []
         self._held = self._seen = 0
         self._least = np.zeros(len(self._near) + 1, dtype=np.int64)
@@ -182,7 +182,7 @@ class Screen:
         rest = (~(q <= self._bar)).nonzero()[0]  # NaN included
         if not len(rest):
             return
-        q = q.take(rest)
+        q = q[rest]
         self._kept.append((rest + block.start, self.lengths.z.take(rest, axis=0), q))
         if not np.maximum.reduce(q) <= self._cut:  # NaN included
             out = rest[~(q <= self._cut)]
@@ -212,10 +212,18 @@ class Screen:
                 z.take(unsure, axis=0), q[unsure].astype(np.float64), hi[unsure], least[unsure], most[unsure]
             )
             least[unsure], most[unsure] = self._products.levels(batch, self._allowed)
-        self.entry[index] = least
-        self.doubtful.append(index[least < most])
+        doubt = least < most
+        self.doubtful.append(index[doubt])
+        other = np.flatnonzero(~doubt & (least != self._bulk))
+        where, levels = index[other].astype(narrowest(len(self._rows))), least[other].astype(narrowest(len(self._near)))
+        self.unusual.append((where, levels))  # perhaps of most rows
         self._least += np.bincount(least, minlength=len(self._least))
         self._seen += len(index)
+
+    @property
+    def bulk(self) -> int:
+        """The level of the rows that are neither unusual nor doubtful."""
+        return self._bulk
 
     @property
     def decider(self) -> str:

@@ -1,22 +1,28 @@
 """Blocks of rows over threads: what a sweep over the data does at the same time.
 
 BLAS does not use a second thread for the tall and thin products of this package, so blocks of rows are given to threads of
-our own, each with one thread of BLAS; numpy and BLAS work without the interpreter's lock. Threads live as long as one sweep,
-so there is nothing that a fork could break, and every block's numbers are the same whatever the number of threads.
+our own, each with one thread of BLAS; numpy and BLAS work without the interpreter's lock. Of a product with less than 500
+entries that is true of ``np.dot`` only: ``@`` goes by the size of the result, and keeps the lock while it sums however many
+rows. Threads live as long as one sweep, so there is nothing that a fork could break, and every block's numbers are the same
+whatever the number of threads.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from _thread import start_new_thread
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from contextvars import copy_context
+from functools import cache, partial
 from itertools import pairwise
 from typing import TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
-__all__ = ["spread", "thread_count"]
+__all__ = ["beside", "share", "spread", "thread_count"]
 
 T = TypeVar("T")
 
@@ -46,13 +52,67 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
+@cache
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries of this process: looking for them takes as long as a tenth of a sweep, so it is done once."""
+    return ThreadpoolController()
+
+
 def spread(work: Callable[[range], T], count: int, threads: int) -> list[T]:
-    """The results of ``work`` on consecutive parts of 0..count-1, in order: one part for each thread."""
+    """The results of ``work`` on consecutive parts of 0..count-1, in order: one part for each thread, this one included."""
     threads = max(1, min(threads, count))
-    if threads == 1:
-        return [work(range(count))]
-    cuts = [count * i // threads for i in range(threads + 1)]
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-        # In a copy of the context: numpy's error settings and a running audit live there.
-        parts = [pool.submit(copy_context().run, work, range(*cut)) for cut in pairwise(cuts)]
-        return [part.result() for part in parts]
+    cuts = pairwise(count * i // threads for i in range(threads + 1))
+    return _at_once([partial(work, range(*cut)) for cut in cuts])
+
+
+def share(work: Callable[[Iterator[int]], T], count: int, threads: int) -> list[T]:
+    """The results of ``work`` on numbers that together are 0..count-1, each of which the thread takes that is first to ask.
+
+    A thread that is held up does less, and none waits for it long. Which numbers meet in one thread is a matter of chance.
+    """
+    turns = deque(range(count))
+
+    def own() -> Iterator[int]:
+        with suppress(IndexError):
+            while True:
+                yield turns.popleft()
+
+    return _at_once([partial(work, own()) for _ in range(max(1, min(threads, count)))])
+
+
+def beside(work: Callable[[], T], threads: int) -> Callable[[], T]:
+    """Have a thread do the work, if there is one to spare, while this one goes on; the function that is given waits for it."""
+    return _start(work).result if threads > 1 else work
+
+
+def _at_once(jobs: list[Callable[[], T]]) -> list[T]:
+    first, *others = jobs
+    if not others:
+        return [first()]
+    started: list[Future[T]] = []
+    with _blas().limit(limits=1, user_api="blas"):
+        try:
+            for job in others:
+                started.append(_start(job))  # noqa: PERF401 - those that run are waited for even if one cannot start
+            done = first()
+        finally:
+            wait(started)
+    return [done, *(future.result() for future in started)]
+
+
+def _start(job: Callable[[], T]) -> Future[T]:
+    """A thread for a job: a plain one, as the classes of the library wait until it runs, and once more until it is gone.
+
+    In a copy of the context: numpy's error settings and a running audit live there.
+    """
+    future: Future[T] = Future()
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            future.set_result(context.run(job))
+        except BaseException as error:
+            future.set_exception(error)
+
+    start_new_thread(run, ())
+    return future

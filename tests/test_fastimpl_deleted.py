@@ -56,7 +56,8 @@ GREEN = {
     "sweeps::test_a_tight_centre_": "where a centre lies, by itself",
     "sweeps::test_a_watch_": "what a sweep remembers",
     "sweeps::test_how_many_threads": "an environment variable",
-    "sweeps::test_parts_come_back_in_order": "threads without data",
+    "sweeps::test_(parts|shares|work_beside|none_is_left|blas)_": "threads without data",
+    "sweeps::test_gathered_": "levels by themselves",
     "sweeps::test_totals_do_not_depend_on_what_was_left_out_at_first": "sums by blocks",
 }
 """What "file::test", without test_fastimpl_, begins with where it may stay green, as a pattern, and why."""

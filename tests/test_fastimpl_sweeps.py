@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable
+import threading
+import time
+from _thread import start_new_thread
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import fastimpl
 from fastimpl import certified, covariance, grams, screen, threads
@@ -218,6 +222,87 @@ def test_parts_come_back_in_order(count: int) -> None:
     assert [i for part in threads.spread(list, 11, count) for i in part] == list(range(11))
     with pytest.raises(ZeroDivisionError):
         threads.spread(lambda part: 1 // (part.stop - 3), 3, count)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5])
+@pytest.mark.parametrize("size", [1, 2, 801])
+@pytest.mark.parametrize("middle", [3, 4])
+def test_gathered_integers_are_those_of_the_array(share: float, size: int, middle: int) -> None:
+    """Some of them usual after all, in parts and in any order, and whether the one in the middle is unusual or not."""
+    rng = np.random.default_rng([int(100 * share), size])
+    dense = np.where(rng.random(size) < share, rng.integers(0, 9, size), 3)
+    dense[size // 2] = middle
+    index = rng.permutation(np.flatnonzero((dense != 3) | (rng.random(size) < 0.01)))
+    parts = [(part, dense[part].astype(np.int16)) for part in np.array_split(index, 3)]
+    found, wanted = Sparse.gathered(size, 3, parts), Sparse.of(dense)
+    assert (found.size, found.usual, parts) == (wanted.size, wanted.usual, [])
+    assert np.array_equal(found.index, wanted.index)
+    assert np.array_equal(found.value, wanted.value)
+    assert (found.index.dtype, found.value.dtype) == (wanted.index.dtype, wanted.value.dtype)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_shares_hold_every_number_once(count: int) -> None:
+    done = threads.share(list, 1000, count)
+    assert len(done) == count
+    assert all(part == sorted(part) for part in done)
+    assert sorted(i for part in done for i in part) == list(range(1000))
+    with pytest.raises(ZeroDivisionError):
+        threads.share(lambda part: [1 // (i - 3) for i in part], 11, count)
+
+
+def test_shares_go_to_whoever_is_free() -> None:
+    """One thread is held up until the other has done all the rest."""
+    rest = threading.Event()
+
+    def work(part: Iterator[int]) -> list[int]:
+        mine = []
+        for i in part:
+            mine.append(i)
+            if i == 0:
+                assert rest.wait(60)
+            elif i == 99:
+                rest.set()
+        return mine
+
+    assert sorted(map(len, threads.share(work, 100, 2))) == [1, 99]
+
+
+def test_work_beside_is_done_by_another_thread_if_there_is_one() -> None:
+    here = threading.get_ident()
+    assert threads.beside(threading.get_ident, 1)() == here
+    assert threads.beside(threading.get_ident, 2)() != here
+    fails = threads.beside(lambda: 1 // 0, 2)
+    with pytest.raises(ZeroDivisionError):
+        fails()
+
+
+def test_none_is_left_running_if_one_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[range] = []
+
+    def only_once(run: Callable[[], None], arguments: tuple[()]) -> None:
+        monkeypatch.setattr(threads, "start_new_thread", None)
+        start_new_thread(run, arguments)
+
+    def work(part: range) -> None:
+        time.sleep(0.2)
+        done.append(part)
+
+    monkeypatch.setattr(threads, "start_new_thread", only_once)
+    with pytest.raises(TypeError):
+        threads.spread(work, 9, 3)
+    assert done == [range(3, 6)]
+
+
+def test_blas_has_one_thread_in_each_of_ours() -> None:
+    before = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    with threadpool_limits(2, user_api="blas"):
+        found = threads.spread(lambda _: threadpool_info(), 2, 2)
+        after = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    assert [library["num_threads"] for some in found for library in some if library["user_api"] == "blas"] == [
+        1 for _ in before + before
+    ]
+    assert after == [2 for _ in before]
 
 
 def _levels(queue: multiprocessing.Queue[bytes], x: Rows) -> None:

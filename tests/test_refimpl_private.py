@@ -126,8 +126,12 @@ def test_the_learner_as_printed_pairs_twice() -> None:
     x[: n // 4] = 1
     x[n // 2 + n // 4 :] = 1
     parameters = refimpl.gaussian_parameters(n, 1, epsilon=1, delta="1/10", lambda_0=1, edition=PRINTED)
-    # Fewer reference points than printed, for speed.
-    parameters = dataclasses.replace(parameters, mean=dataclasses.replace(parameters.mean, reference_size=20))
+    # Fewer reference points and draws than printed, for speed.
+    halves = {
+        "mean": dataclasses.replace(parameters.mean, reference_size=20),
+        "covariance": dataclasses.replace(parameters.covariance, samples=500),
+    }
+    parameters = dataclasses.replace(parameters, **halves)
     coins = refimpl.draw_gaussian_coins(parameters, np.random.default_rng(1))
     with pytest.warns(refimpl.PrintedEditionWarning):
         found = refimpl.private_gaussian_given(x, parameters, coins)
