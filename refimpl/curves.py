@@ -89,7 +89,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 ANGLES = 8
 """M of the angle certificate. With 8, eta is pi/32, as in a grid of 17 angles from 0 to pi/2 that holds both ends."""

@@ -574,8 +574,9 @@ def _fewest_levels(epsilon: float, delta: float) -> int:
     """About how many levels the law needs when the release costs nothing, and a little less."""
     if delta >= 0.25:
         return 2
+    # Up to 1/2 by u' = e^epsilon u + delta, and down from there, one level less, by p' = e^-epsilon (p - delta).
     rising = math.log1p(math.expm1(min(epsilon, 30.0)) / (2 * delta)) / epsilon
-    return max(2, math.floor(0.9 * (rising + math.log(1 / (2 * delta)) / epsilon)))
+    return max(2, math.floor(0.9 * (2 * rising - 1)))
 
 
 # The least number of rows --------------------------------------------------------------------------------------------

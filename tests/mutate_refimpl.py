@@ -4,7 +4,8 @@ Needs ``pip install cosmic-ray coverage`` besides the project with its extras; n
 hours. A process collects the tests once, and forks a child for each mutant, which exchanges the code of the function
 in question and runs the tests that reach the mutant's line, those first that have killed most. What is not in a function
 (constants of a module, defaults, decorators) is run in a process that imports refimpl anew. A file of verdicts that is there
-already is gone on with.
+already is gone on with. ``--kept tests/mutants/verdicts.txt`` takes over what that file says of modules whose text is the same,
+and writes it anew at the end.
 """
 
 # ruff: noqa: PLC0415 - cosmic-ray and coverage are no dependencies, and a child imports anew what the parent must not
@@ -35,7 +36,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 FILES = (
     *("linalg", "reals", "definitions", "covariance", "mean", "ptr", "lines", "parameters", "private", "survivors"),
-    *("moments", "plan", "plan_curves", "sharp", "sharp_parameters", "sharp_private"),
+    *("moments", "plan", "plan_curves", "sharp", "sharp_parameters", "sharp_private", "curves", "greedy", "edges"),
 )
 # One arithmetic replacement for each operator, and nothing that changes type hints only.
 EXCLUDED = re.compile(
@@ -88,6 +89,51 @@ def mutants(module: str) -> Iterator[Mutant]:
         for occurrence, (node, start, end) in enumerate(places):
             where = ASTQuery(node).get_definition_name() or ""
             yield Mutant(module, name, occurrence, start[0], start[1], end[1], where)
+
+
+# What is kept of a run: a letter for each mutant ----------------------------------------------------------------------
+
+KEPT = ROOT / "tests" / "mutants" / "verdicts.txt"
+LETTERS = {"killed": "k", "hangs": "h", "survived": "s", "time is over": "s", "crash": "s", "undecided": "s"}
+Verdicts = dict[tuple[str, str, int], str]
+
+
+def digest(module: str) -> str:
+    """Of the text of a module, which the places of its mutants belong to."""
+    return hashlib.sha256((ROOT / "refimpl" / f"{module}.py").read_bytes()).hexdigest()[:12]
+
+
+def read_kept(path: Path) -> tuple[Verdicts, dict[str, str]]:
+    """A letter for each mutant (k killed, h does not end, s left standing, . not run), and the digest of each module then."""
+    verdicts: Verdicts = {}
+    digests: dict[str, str] = {}
+    module = ""
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        if line.startswith("refimpl."):
+            name, _, digests[(module := name.removeprefix("refimpl."))] = line.partition(" ")
+        else:
+            operator, _, letters = line.strip().partition(" ")
+            verdicts |= {(module, f"core/{operator}", i): letter for i, letter in enumerate(letters)}
+    return verdicts, digests
+
+
+def write_kept(path: Path, modules: Sequence[str], found: Verdicts) -> None:
+    """Write the letters of these modules anew, as ``found`` says; others stay as they are."""
+    kept, digests = read_kept(path)
+    lines = []
+    for module in sorted({*digests, *modules}):
+        if module in modules:
+            places = sorted((operator, i) for _, operator, i, *_ in mutants(module))
+            letters = {(module, *place): found.get((module, *place), ".") for place in places}
+            digests[module] = digest(module)
+        else:
+            letters = {key: letter for key, letter in kept.items() if key[0] == module}
+        by_operator: dict[str, str] = {}
+        for (_, operator, _), letter in letters.items():
+            by_operator[operator] = by_operator.get(operator, "") + letter
+        lines += [f"refimpl.{module} {digests[module]}"]
+        lines += [f"  {operator.removeprefix('core/')} {word}" for operator, word in by_operator.items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 # Exchanging code ------------------------------------------------------------------------------------------------------
@@ -369,19 +415,30 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--files", default=",".join(FILES), help="test_NAME.py or test_refimpl_NAME.py of these names")
     parser.add_argument("--again", action="store_true", help="run what was not killed again, with other --files")
     parser.add_argument("--functions", action="store_true", help="leave out what is not in a function")
+    parser.add_argument("--kept", type=Path, help=f"file of letters, such as {KEPT.relative_to(ROOT)}")
     parser.add_argument("--list", action="store_true", help="say how many mutants there are")
     return parser.parse_args()
+
+
+def _taken_over(path: Path | None) -> Verdicts:
+    """Verdicts of a file of letters, on modules whose text is what it was."""
+    kept, digests = read_kept(path) if path else ({}, {})
+    words = {letter: word for word, letter in reversed(LETTERS.items())}
+    return {key: words[letter] for key, letter in kept.items() if letter != "." and digests[key[0]] == digest(key[0])}
+
+
+def _verdicts(path: Path) -> Verdicts:
+    """The last verdict on each mutant in a file of verdicts."""
+    rows = map(json.loads, path.read_text().splitlines() if path.exists() else ())
+    return {(row["module"], row["operator"], row["occurrence"]): row["verdict"] for row in rows}
 
 
 def main() -> None:
     """Run what has no verdict yet."""
     given = _parsed()
-    known: dict[tuple[str, str, int], str] = {}
-    if given.out.exists():
-        for line in given.out.read_text().splitlines():
-            row = json.loads(line)
-            known[row["module"], row["operator"], row["occurrence"]] = row["verdict"]
-    every = [mutant for module in given.modules.split(",") for mutant in mutants(module)]
+    modules = given.modules.split(",")
+    known = {**_taken_over(given.kept), **_verdicts(given.out)}
+    every = [mutant for module in modules for mutant in mutants(module)]
     if given.list:
         print(Counter(mutant.module for mutant in every), len(every))
         return
@@ -399,12 +456,13 @@ def main() -> None:
             )
             os._exit(0)
         os.waitpid(child, 0)
-    for line in given.out.read_text().splitlines():
-        row = json.loads(line)
-        known[row["module"], row["operator"], row["occurrence"]] = row["verdict"]
+    known |= _verdicts(given.out)
     for mutant in every if not given.functions else ():
         if known.get(mutant[:3]) == "module":
             _anew(mutant, 10 * given.seconds, given.examples, given.out)
+    if given.kept:
+        known |= _verdicts(given.out)
+        write_kept(given.kept, modules, {key: LETTERS.get(verdict, ".") for key, verdict in known.items()})
 
 
 if __name__ == "__main__":

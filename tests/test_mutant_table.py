@@ -1,14 +1,18 @@
 """The tables of tests/mutants/README.md are those of the code: each hand-written fault, and the checks that refute it.
 
+And the table of cosmic-ray's mutants is that of the verdicts that were kept.
+
 ``python tests/test_mutant_table.py`` writes them anew.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from mutants import MUTANTS as PAPER_MUTANTS
 from mutants import SHARP_MUTANTS
+from mutate_refimpl import KEPT, read_kept
 
 from proofs_checks.audit import LEMMAS
 from proofs_checks.identifiability import FAULTS
@@ -17,7 +21,7 @@ from proofs_checks.sharp_curves import SHARP_FAULTS
 
 MUTANTS = PAPER_MUTANTS | SHARP_MUTANTS
 README = Path(__file__).parent / "mutants" / "README.md"
-BEGIN, END = "<!-- mutant tables: begin -->", "<!-- mutant tables: end -->"
+TABLES, VERDICTS = "mutant tables", "verdicts"
 
 
 def killers(fault: str) -> list[str]:
@@ -56,15 +60,30 @@ def tables() -> str:
     )
 
 
-def split(text: str) -> tuple[str, str, str]:
-    before, _, rest = text.partition(BEGIN)
-    table, _, after = rest.partition(END)
+def verdicts() -> str:
+    """How many mutants of each module were killed, do not end, or were left standing."""
+    letters: dict[str, Counter[str]] = {}
+    for (module, _, _), letter in read_kept(KEPT)[0].items():
+        letters.setdefault(module, Counter())[letter] += 1
+    letters["all"] = sum(letters.values(), Counter())
+    rows = [
+        f"| {module} | {found.total()} | {found['k']} | {found['h']} | {found['s']} | {found['.']} |"
+        for module, found in letters.items()
+    ]
+    head = "| module | mutants | killed | does not end | left standing | not run |"
+    return "\n".join([head, "|---|---|---|---|---|---|", *rows])
+
+
+def split(text: str, what: str) -> tuple[str, str, str]:
+    before, _, rest = text.partition(f"<!-- {what}: begin -->")
+    table, _, after = rest.partition(f"<!-- {what}: end -->")
     return before, table.strip("\n"), after
 
 
 def test_the_tables_are_not_stale() -> None:
-    _, written, _ = split(README.read_text(encoding="utf-8"))
-    assert written == tables(), f"write them anew: python tests/{Path(__file__).name}"
+    text = README.read_text(encoding="utf-8")
+    for what, table in ((TABLES, tables()), (VERDICTS, verdicts())):
+        assert split(text, what)[1] == table, f"write them anew: python tests/{Path(__file__).name}"
 
 
 def test_every_fault_has_a_killer() -> None:
@@ -73,5 +92,8 @@ def test_every_fault_has_a_killer() -> None:
 
 
 if __name__ == "__main__":
-    before, _, after = split(README.read_text(encoding="utf-8"))
-    README.write_text(f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}", encoding="utf-8")
+    text = README.read_text(encoding="utf-8")
+    for what, table in ((TABLES, tables()), (VERDICTS, verdicts())):
+        before, _, after = split(text, what)
+        text = f"{before}<!-- {what}: begin -->\n\n{table}\n\n<!-- {what}: end -->{after}"
+    README.write_text(text, encoding="utf-8")

@@ -102,12 +102,12 @@ def test_every_angle_is_the_integral_over_the_plane(e: float, move: float, chang
             bound = curves._bound(curves._lines([e_], [move_], [change_], 0, [case])[0][0], case)
             expected = turned(e_, move_, change_, case.turn, case.eta)
             assert abs(bound / expected - 1) < 1e-9
-            assert value == pytest.approx(float(expected), rel=1e-9)
+            assert value == pytest.approx(float(expected), rel=1e-9, abs=0)
         spread = change_ / (1 - change_)
         k = e_ - move_ * move_ / 2 - spread / 2
         root = arb(2).sqrt()
         flat = (spread / 2).exp() * (k / move_ / root).erfc() / 2 - e_.exp() * ((k / move_ + move_) / root).erfc() / 2
-        assert values[0] == pytest.approx(float(flat), rel=1e-9)
+        assert values[0] == pytest.approx(float(flat), rel=1e-9, abs=0)
 
 
 def test_the_certificate_covers_every_angle() -> None:
@@ -132,7 +132,9 @@ def test_the_certificate_covers_every_angle() -> None:
         values = curves._on_hyperbola(curves._family(e, move, change, 0, bare))[0]
         assert values.max() <= curve * (1 + 1e-12)
         assert values.max() >= curve * (1 - 0.05)
-        assert certified(e, move, change, 0, cases_of(2, mean=True, draws=False)) == pytest.approx(curve, rel=1e-10)
+        assert certified(e, move, change, 0, cases_of(2, mean=True, draws=False)) == pytest.approx(
+            curve, rel=1e-10, abs=0
+        )
     assert min(beyond.values()) >= 2, "every range of S16 and the one between"
 
 
@@ -196,7 +198,7 @@ def test_the_curve_of_the_draws_is_above_exact_divergences_and_attained(d: int, 
         ends = [1 / (1 - change), 1 - change]
         extremal = [ends] if d > 1 else [[a] for a in ends]
         attained = [float(_of_spectrum(e, [*a, *[Fraction(1)] * (d - len(a))], samples)) for a in extremal]
-        assert max(attained) == pytest.approx(bound, rel=1e-8)
+        assert max(attained) == pytest.approx(bound, rel=1e-8, abs=0)
 
 
 def _of_spectrum(e: Fraction, ratios: list[Fraction], samples: int) -> Fraction:
@@ -281,8 +283,8 @@ def test_models_take_value_and_slope() -> None:
     widths, tilts, places = greedy._models(e, values, slopes, np.full(len(e), 0.1))
     for i, at in enumerate(abs(e)):
         model = greedy._Model(widths[i], tilts[i], places[i])
-        assert model.value(at) == pytest.approx(values[i], rel=1e-10)
-        assert model.both(at)[1] == pytest.approx(slopes[i], rel=1e-8)
+        assert model.value(at) == pytest.approx(values[i], rel=1e-10, abs=0)
+        assert model.both(at)[1] == pytest.approx(slopes[i], rel=1e-8, abs=0)
 
 
 def test_many_points_at_once_are_as_each_alone() -> None:
@@ -391,7 +393,7 @@ def test_between_the_ranges_of_s16_the_smaller_of_chord_and_grid_bounds(
     chord = first + (last - first) * math.expm1(e - start) / math.expm1(end - start)
     grid = hockey_sticks(e, move, change, 0, cases)[0].max()
     assert (chord < grid) == straight
-    assert certified(e, move, change, 0, cases) == pytest.approx(min(chord, grid), rel=1e-9)
+    assert certified(e, move, change, 0, cases) == pytest.approx(min(chord, grid), rel=1e-9, abs=0)
 
 
 def test_every_angle_is_within_eta_of_one_of_the_cases() -> None:
@@ -472,7 +474,7 @@ def test_a_coarse_sum_is_as_close_as_its_bound_says(numbers: tuple[Any, ...], si
     expected = [
         exact_transform(mpmath.mpf(s), *numbers) * (s + 1) / 2 / mpmath.expm1(2 * mpmath.pi * a) for s, a in ends
     ]
-    assert bound == pytest.approx(float(sum(expected)), rel=1e-12)
+    assert bound == pytest.approx(float(sum(expected)), rel=1e-12, abs=0)
     assert abs(total - value) <= bound
 
 
@@ -509,7 +511,7 @@ def test_the_integral_is_along_the_hyperbola(numbers: tuple[Any, ...], monkeypat
         assert start == 0
         for x in (0.0, 0.75, float(end)):
             expected = complex(on_path(line, x, numbers))
-            assert complex(integrand(acb(x), True)) == pytest.approx(expected, rel=1e-12)
+            assert complex(integrand(acb(x), True)) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 def test_an_integrand_is_not_a_number_where_it_may_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
