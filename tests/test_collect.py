@@ -146,6 +146,13 @@ def test_workers_and_this_process_find_the_same_in_the_same_order(run: Run) -> N
     assert one == two
 
 
+def test_our_own_code_has_no_time_limit_in_a_worker_either(run: Run) -> None:
+    status, out, _ = run(
+        "refimpl", "--check", "mean_release_is_private", "--jobs", "2", "--time-limit", "0.05", "--json"
+    )
+    assert (status, {outcome["as_expected"] for outcome in json.loads(out)["outcomes"]}) == (0, {True})
+
+
 def test_a_whole_audit_takes_a_worker_for_each_processor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
