@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from fastimpl.exact import QuadraticForm, inverse_root
-from fastimpl.grams import SCALE, BlockGrams, blocks, column_shift
+from fastimpl.grams import SCALE, BlockGrams, KeptGram, blocks, column_shift
 from fastimpl.limits import Ratio, Thresholds, enclose, thresholds
-from fastimpl.rows import Floats, Indices, Sparse, Vectors
+from fastimpl.rows import Dense, Floats, Indices, Sparse, Vectors
 from fastimpl.threads import share, spread, thread_count
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "enclose",
     "exact_whitening",
     "float_whitening",
+    "kept_whitening",
     "norm_bounds",
     "note",
     "removal_bounds",
@@ -60,7 +61,6 @@ _SHARP_ENOUGH = 2.0**-10  # and with one larger than this it is not worth keepin
 _TIGHT = 2.0**-7  # relative errors of whitened vectors beyond this say too little
 SINGLE_FROM = 8  # columns from which float32 pays
 _ROUNDING = 2.0**-46  # covers the handful of roundings in the last scalar steps of a bound
-_UNDERFLOW = 2.0**-480  # norms may be off by this much through underflow of squares; see whiten
 
 
 # Audit ----------------------------------------------------------------------------------------------------------------
@@ -137,6 +137,15 @@ def length_error(d: int, unit: float) -> float:
     return (2 * d + 32) * unit
 
 
+def underflow_error(d: int) -> float:
+    """Of the length of d coordinates, absolutely, where squares underflow.
+
+    A square is off by 2^-1075 at most, sums of subnormal numbers are exact, and |a^(1/2) - b^(1/2)| <= |a - b|^(1/2): that
+    makes (d 2^-1075)^(1/2). The rest, a factor of 2^(3/2), is for the square of a bound, which underflows as well.
+    """
+    return 2.0**-536 * math.sqrt(d)
+
+
 def product_error(d: int, unit: float, relative: float) -> float:
     """Of an inner product of whitened vectors: see ``screen._Products``."""
     return 5 * relative + 4 * (d + 16) * unit
@@ -204,7 +213,7 @@ def float_whitening(grams: BlockGrams, counts: Sparse) -> Whitening | None:
     """
     if np.count_nonzero(counts.value) + (counts.size - len(counts.index)) * bool(counts.usual) < grams.vectors.width:
         return None
-    total = grams.total(counts)
+    given, total = grams, grams.total(counts)
     if not _in_range(total):
         shift = column_shift(grams.vectors, counts)
         if shift is None:
@@ -216,7 +225,31 @@ def float_whitening(grams: BlockGrams, counts: Sparse) -> Whitening | None:
     first = _gram_whitening(total, grams.shift, grams.roundings)
     if first is not None and first.epsilon <= _SHARP:
         return first
-    return _refined_whitening(grams, counts, total) or first
+    refined = _refined_whitening(grams, counts, total)
+    given.refined = None if refined is None or isinstance(counts, Dense) else (counts, refined)
+    return refined or first
+
+
+def kept_whitening(kept: KeptGram, vectors: Vectors, counts: Sparse) -> Whitening | None:
+    """The same from what the covariance stage has kept; None if that is another's, or would have to be refined."""
+    if not kept.stands_for(vectors, counts):
+        return None
+    if _in_range(kept.total):
+        found = _gram_whitening(kept.total, kept.shift, kept.roundings)
+        if found is not None and found.epsilon <= _SHARP:
+            return found
+    if kept.refined is None or not counts.usual:
+        return None
+    base, whitening = kept.refined  # these are 0 and 1
+    return _divided(whitening, counts.usual) if base.mapped(np.array([0, counts.usual])).equals(counts) else None
+
+
+def _divided(whitening: Whitening, count: int) -> Whitening:
+    """W* count^(-1/2), which whitens count times G as well as W* whitens G; a root, a quotient, a product: three roundings."""
+    root = math.sqrt(count)
+    matrix, magnitude = whitening.matrix / root, whitening.magnitude * ((1 + 2.0**-10) / root)
+    size, units = whitening.size * (root * (1 + _ROUNDING)), whitening.units + 3
+    return replace(whitening, matrix=matrix, magnitude=magnitude, size=size, units=units)
 
 
 def _in_range(gram: Floats) -> bool:
@@ -329,15 +362,16 @@ def exact_whitening(form: QuadraticForm) -> Whitening:
     *Statement.* With G = L D^-1 L^T and B = D L^-1 (integers), W* = D^(-1/2) B satisfies W* G W*^T = I exactly. Each entry
     B_jl/sqrt(D_j) is computed from an integer square root of at least 64 bits (or, in many dimensions, enclosed by a ball as
     small as that: Arb, Johansson 2017) and rounded once, so it is off by at most 2u relatively; an entry below 2^-900 may be
-    off by 2^-1074 <= 2^-104 2^-900, so ``magnitude`` is kept at 2^-900 there. An entry that overflows is infinite, and then
-    so are the bounds that use it. What the rounding left is kept as ``rest``, to 2^-104 of the entry, and used where W alone
-    would say little.
+    off by 2^-1004 (:func:`fastimpl.exact.inverse_root`), so ``magnitude`` is kept at 2^-952 there: 3 u 2^-952 is more. An
+    entry that overflows is infinite, and then so are the bounds that use it. What the rounding left is kept as ``rest``, to
+    2^-104 of the entry, and used where W alone would say little; of an entry below 2^-900 it is good to 2^-1004, which is
+    nothing beside 2^-100 of the column's length, at least 1/g_l >= 2^-(SCALE + 1).
     """
     d = form.width
     sizes = [_log2_root(int(form.matrix[j, j])) + int(form.unit[j]) - form.exponent // 2 for j in range(d)]
     shift = np.array([SCALE - size for size in sizes], dtype=np.int64)
     w, rest = inverse_root(form, shift)
-    magnitude = np.tril(np.maximum(np.abs(w), 2.0**-900))
+    magnitude = np.tril(np.maximum(np.abs(w), 2.0**-952))
     size = np.full(d, 2.0 ** (SCALE + 1))  # (S G S)_jj < 2^(2 SCALE + 1)
     plain = Whitening(w, magnitude, shift, size, 0.0, 3)
     return plain if plain.relative <= _SHARP else replace(plain, rest=rest)
@@ -357,7 +391,8 @@ def whiten(vectors: Vectors, whitening: Whitening) -> tuple[Floats, Floats]:
 
     *Statement.* The error is at most relative |W* S v|, and |W* S v| <= |zhat|/(1 - relative); or, entry by entry, at most
     (d + 8 + units) u magnitude |S vhat| (see :class:`Whitening`), which is the smaller one where v is not among the large
-    terms of G. Underflow is added; that of the squares is the business of norm_bounds.
+    terms of G. Underflow is added, also of the squares of which this is made; that of the squares of zhat itself is the
+    business of norm_bounds.
     """
     if whitening.rest is not None:
         return _whiten_twice(vectors, whitening)
@@ -374,7 +409,7 @@ def whiten(vectors: Vectors, whitening: Whitening) -> tuple[Floats, Floats]:
         spread = np.abs(scaled) @ whitening.magnitude.T
         factor = vector_error(2 * d + 8, whitening.units)  # d more for the length itself
         error = np.fmin(error, factor * np.sqrt(np.einsum("ij,ij->i", spread, spread)))
-    error += whitening.underflow + _UNDERFLOW
+    error += whitening.underflow + underflow_error(d)
     return z, error
 
 
@@ -415,9 +450,9 @@ def _whiten_twice(vectors: Vectors, whitening: Whitening) -> tuple[Floats, Float
     note("F3", len(z))
     size = np.sqrt(np.einsum("ij,ij->i", z, z))
     spread = np.abs(s) @ whitening.magnitude.T
-    error = 4 * UNIT_ROUNDOFF * size
+    error = 4 * UNIT_ROUNDOFF * (size + underflow_error(d))
     error += pair_error(d) * np.sqrt(np.einsum("ij,ij->i", spread, spread))
-    return z, error + 2.0**-1070 * 8 * d * (2.0 ** (SCALE + 60) + float(whitening.magnitude.max())) + _UNDERFLOW
+    return z, error + 2.0**-1070 * 8 * d * (2.0 ** (SCALE + 60) + float(whitening.magnitude.max()))
 
 
 # Bounds on forms ------------------------------------------------------------------------------------------------------
@@ -447,14 +482,16 @@ class Reader(Protocol):
 class Lengths:
     """Squared lengths of all whitened vectors, block by block, in float64 or, where that is safe and pays, in float32.
 
-    *Statement.* With q ``factor`` times what :meth:`of` gives, shrink q - 2^-900 <= |W* S v|^2 <= grow q + 2^-900 where q is
+    *Statement.* With q ``factor`` times what :meth:`of` gives, shrink q - tiny <= |W* S v|^2 <= grow q + tiny where q is
     a number; NaN and infinity say nothing. In float64: vectors are right to ``relative``, a square and the sum of d squares to
-    gamma_{d+2}, and (a + b)^2 <= (1 + 2^-48) a^2 + (1 + 2^48) b^2 keeps underflow apart.
-    *In float32*, u' = 2^-24 takes the place of u, and S W is scaled by
-    2^power so that ``limit`` becomes about 1: vector and W are rounded once more each, and underflows of the entries of
-    either (2^-150 each) stay below d 2^-58 together because g lies in 2^-60..2^60 and |W| below 2^90; for squares above
-    2^-20 these underflows add d 2^-48 to the relative error, and smaller ones are below 2^-19 for certain, which is added to
-    the upper bound. What is beyond 2^127 is infinite.
+    gamma_{d+2}, and (a + b)^2 <= (1 + 2^-50) a^2 + (1 + 2^50) b^2 keeps underflow b of a vector apart; that of d squares, and
+    of what is done with numbers so small, is below d 2^-1070. ``length_error`` holds (d + 30) u more than gamma_{d+2}, which
+    covers 2^-50 = 8 u and the ten roundings of :meth:`bar` and :meth:`enclosed`.
+    *In float32*, u' = 2^-24 takes the place of u, and S W is scaled by 2^power, |power| <= 30, so that ``limit`` becomes about
+    1: vector and W are rounded once more each. Entries of W off by 2^-150 through underflow add d^(3/2) 2^-150 2^60 2^30 <=
+    d 2^-48 to the relative error, because g is at most 2^60. Entries of a vector and products that underflow, 2^-150 each,
+    make at most b = d^(3/2) 2^-150 (1 + max |2^power W|); what ``length_error`` has to spare is at least 2^-20 here, so
+    (1 + 2^20) b^2 and d 2^-148 for the squares keep these apart. What is beyond 2^127 is infinite.
     """
 
     def __init__(self, reader: Reader, whitening: Whitening, *, limit: float) -> None:
@@ -476,7 +513,10 @@ class Lengths:
         known = self.relative < _TIGHT
         self.shrink = (1 - slack) / (1 + self.relative) ** 2 if known else 0.0
         self.grow = (1 + slack) / (1 - self.relative) ** 2 if known else math.inf
-        self._tiny = 2.0**-18 * self.factor if self.single else 2.0**-900 + (2.0**30 * whitening.underflow) ** 2
+        self.tiny = 2.0**-1070 * d + (2.0**26 * whitening.underflow) ** 2
+        if self.single:
+            lost = 2.0**-150 * d**1.5 * (1 + float(np.abs(self._matrix).max()))
+            self.tiny = self.factor * (2.0**-148 * d + (2.0**11 * lost) ** 2)
 
     def make_room(self) -> None:
         """Take room for a block of vectors."""
@@ -509,13 +549,13 @@ class Lengths:
         """A number such that |W* S v|^2 <= limit for every vector for which :meth:`of` gives at most that."""
         if math.isinf(self.grow):
             return -1.0  # of no vector is anything known: not even where all that was computed is 0
-        return (limit * (1 - 2.0**-40) - self._tiny) / self.grow / self.factor
+        return (limit - self.tiny) / self.grow / self.factor
 
     def enclosed(self, q: NDArray[Any]) -> tuple[Floats, Floats]:
         """Bounds on |W* S v| from what :meth:`of` gives; 0 and infinity where nothing is known."""
         squares = q.astype(np.float64) * self.factor
-        lower = np.sqrt(np.maximum(squares * self.shrink * (1 - 2.0**-40) - self._tiny, 0.0)) * (1 - 2.0**-40)
-        upper = np.sqrt(squares * self.grow + self._tiny) * (1 + 2.0**-40)
+        lower = np.sqrt(np.maximum(squares * self.shrink - self.tiny, 0.0))
+        upper = np.sqrt(squares * self.grow + self.tiny)
         known = np.isfinite(upper)
         return np.where(known, lower, 0.0), np.where(known, upper, np.inf)
 
@@ -548,7 +588,7 @@ def above_line(reader: Reader, whitening: Whitening, line: float) -> tuple[Indic
             q = own.of(block)
             if not q.max() <= bar:  # NaN included
                 where = np.flatnonzero(~(q <= bar))
-                forms = own.enclosed(q[where])[1] ** 2 / (1 - whitening.epsilon) * (1 + 2.0**-40)
+                forms = own.enclosed(q[where])[1] ** 2 / (1 - whitening.epsilon) * (1 + _ROUNDING)
                 found.append((where + block.start, forms))
         return found
 
@@ -558,7 +598,7 @@ def above_line(reader: Reader, whitening: Whitening, line: float) -> tuple[Indic
     return index, np.concatenate([np.empty(0), *(forms for _, forms in found)])
 
 
-def transfer(whitening: Whitening, matrix: Floats, squares: Floats) -> Floats:
+def transfer(whitening: Whitening, matrix: Floats, squares: Floats, *, single: bool = False) -> Floats:
     """Upper bounds on v^T G^-1 v from squared lengths of fl(B S v) that another matrix B gave; B has been inverted in floats.
 
     *Statement.* Let C be any matrix, here fl(W fl(B^-1)), and E = W* - C B. Then W* S v = C B S v + E S v. With
@@ -566,31 +606,50 @@ def transfer(whitening: Whitening, matrix: Floats, squares: Floats) -> Floats:
     :class:`Whitening`), (1 - epsilon)^(1/2) f^(1/2) <= |W* S v| <= |C| (q^(1/2) + eta f^(1/2)) + | |E| g | f^(1/2), where q
     is the computed square up to gamma_{d+2}. So f^(1/2) <= |C| q^(1/2)/((1 - epsilon)^(1/2) - |C| eta - | |E| g |), infinite
     if the denominator is not positive. |E| <= |fl(W - C B)| + (2 d u)(|C||B| + |W|) + units u magnitude, and |C|^2 <= s +
-    |fl(C C^T) - s I|_F + 2 d u |C|_F^2 for any s. Underflow: as in :func:`norm_bounds`, times |C|, with room to spare.
+    |fl(C C^T) - s I| + 2 d u |C|_F^2 for any s. Underflow: as in :func:`norm_bounds`, times
+    max(|C|, 1), with room to spare for squares that underflow again.
+    *In float32* (``single``) u' = 2^-24 takes the place of u, with two roundings more, of S v and of B. Underflows of their
+    entries and of products (2^-150 each) stay below d^2 2^-58 (1 + 2^-30 f^(1/2)) because |B| is below 2^90 and g below 2^60
+    (checked); what is beyond 2^127 is infinite, and so is its square.
     """
     d, w = len(matrix), whitening.matrix
-    if whitening.rest is not None:
-        return np.full(len(squares), np.inf)
+    nothing = np.full(len(squares), np.inf)
+    largest = float(np.abs(matrix).max())
+    if whitening.rest is not None or (single and not (largest <= 2.0**89 and whitening.size.max() <= 2.0**59)):
+        return nothing
     try:
         c = w @ np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
-        return np.full(len(squares), np.inf)
+        return nothing
+    unit = 2.0**-24 if single else UNIT_ROUNDOFF
     rounding = gram_error(0, d)
     size = float(np.sum(c * c))
-    norm = math.sqrt(size / d + float(np.linalg.norm(c @ c.T - size / d * np.eye(d))) + rounding * size) * (
-        1 + _ROUNDING
-    )
+    norm = math.sqrt(size / d + _spectral_norm(c @ c.T - size / d * np.eye(d)) + rounding * size) * (1 + _ROUNDING)
     rest = np.abs(w - c @ matrix) + rounding * (np.abs(c) @ np.abs(matrix) + np.abs(w))
     rest += whitening.units * UNIT_ROUNDOFF * whitening.magnitude
     lost = float(np.linalg.norm(rest @ whitening.size)) * 1.01
-    lost += norm * vector_error(d, 0) * float(np.linalg.norm(np.abs(matrix) @ whitening.size))
+    eta = unit / UNIT_ROUNDOFF * vector_error(d, 0) * float(np.linalg.norm(np.abs(matrix) @ whitening.size))
+    lost += norm * (eta + d * d * 2.0**-88 * single)
     room = math.sqrt(1 - whitening.epsilon) * (1 - _ROUNDING) - lost
     if not room > 0.5:  # NaN included
-        return np.full(len(squares), np.inf)
-    factor = norm**2 / room**2 * (1 + length_error(d, UNIT_ROUNDOFF)) * (1 + _ROUNDING)
-    tiny = (whitening.underflow + _UNDERFLOW) * (1 + float(np.abs(matrix).max()))
-    bound = (np.sqrt(squares * factor) + 4 * norm * tiny) ** 2 * (1 + _ROUNDING)
+        return nothing
+    factor = norm**2 / room**2 * (1 + length_error(d, unit)) * (1 + _ROUNDING)
+    tiny = (whitening.underflow + underflow_error(d)) * (1 + largest) + d * d * 2.0**-58 * single
+    bound = (np.sqrt(squares * factor) + 4 * max(norm, 1.0) * tiny) ** 2 * (1 + _ROUNDING)
     return np.asarray(np.where(np.isfinite(bound), bound, np.inf))
+
+
+def _spectral_norm(a: Floats, squarings: int = 4) -> float:
+    """An upper bound on the spectral norm of a matrix; the Frobenius norm may be 7 times as large at d = 50.
+
+    *Statement.* |A|^2 = |A A^T| <= |fl(A A^T)| + gamma_d |A|_F^2, and so on for fl(A A^T), until the Frobenius norm has to do:
+    with four squarings that costs a factor of at most d^(1/32). It is the root of a sum of d^2 squares.
+    """
+    frobenius = float(np.linalg.norm(a)) * (1 + length_error(a.size, UNIT_ROUNDOFF))
+    if not squarings or not 2.0**-50 < frobenius < 2.0**50:  # powers of these cannot leave the range of floats
+        return frobenius
+    square = _spectral_norm(a @ a.T, squarings - 1) + gram_error(0, len(a)) * frobenius**2
+    return math.sqrt(square) * (1 + _ROUNDING)
 
 
 def surely_above(z: Floats, error: Floats, epsilon: float, limit: float) -> NDArray[np.bool_]:
@@ -625,13 +684,14 @@ def norm_bounds(z: Floats, error: Floats, epsilon: float) -> Bounds:
     """Bounds on v^T G^-1 v from zhat, |zhat - W* S v| <= error, and the epsilon of the whitening.
 
     *Statement.* |W* S v| lies within error of |zhat|, whose float value is right to gamma_{d+2}/2 + u relatively and, where
-    squares underflow, to _UNDERFLOW absolutely (sqrt(d 2^-1074) is below it for every d < 2^100). The scalar steps after
-    that are at most ten roundings; ``length_error`` holds (2 d + 32) u.
+    squares underflow, to ``underflow_error`` absolutely. The scalar steps after that are at most ten roundings;
+    ``length_error`` holds (2 d + 32) u.
     """
-    slack = length_error(z.shape[1], UNIT_ROUNDOFF)
+    d = z.shape[1]
+    slack = length_error(d, UNIT_ROUNDOFF)
     norm = np.sqrt(np.einsum("ij,ij->i", z, z))
-    lower = np.maximum(norm * (1 - slack) - error * (1 + slack) - _UNDERFLOW, 0.0) ** 2 / (1 + epsilon)
-    upper = (norm * (1 + slack) + error * (1 + slack) + _UNDERFLOW) ** 2 / (1 - epsilon)
+    lower = np.maximum(norm * (1 - slack) - error * (1 + slack) - underflow_error(d), 0.0) ** 2 / (1 + epsilon)
+    upper = (norm * (1 + slack) + error * (1 + slack) + underflow_error(d)) ** 2 / (1 - epsilon)
     known = np.isfinite(lower) & np.isfinite(upper)
     return Bounds(np.where(known, lower, 0.0), np.where(known, upper, np.inf))
 
@@ -643,7 +703,8 @@ def removal_bounds(z: Floats, error: Floats, gone: Floats, gone_error: Floats, e
     sum (2 |zhat_i| error_i + error_i^2), and the computed M = I - sum zhat zhat^T errs by at most
     gamma_{r+1} (1 + sum |zhat_i|^2), r vectors gone. For any V, |V (M + E) V^T - I|_F is at most the computed residual, plus
     gamma_{2d+2} |V|_F^2 (|M|_F + 1), plus |E|_F |V|_F^2 =: epsilon'. If epsilon' < 1 then V W* whitens with epsilon', and
-    fl(V zhat) errs from V W* S v by |V|_F error + gamma_d |V|_F |zhat|.
+    fl(V zhat) errs from V W* S v by |V|_F error + gamma_d |V|_F |zhat|. Underflow of |zhat| is added to it; that of products
+    is below d^2 2^-1074 |V|_F, and so below d u ``underflow_error``.
     """
     d = z.shape[1]
     if not (np.isfinite(gone).all() and np.isfinite(gone_error).all()):
@@ -662,5 +723,5 @@ def removal_bounds(z: Floats, error: Floats, gone: Floats, gone_error: Floats, e
     if not new_epsilon <= 8 * max(_SHARP, epsilon):
         return None
     length = np.sqrt(np.einsum("ij,ij->i", z, z))
-    new_error = 1.01 * size * (error + (d + 8) * UNIT_ROUNDOFF * length + _UNDERFLOW)
+    new_error = 1.01 * size * (error + (d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d)))
     return norm_bounds(z @ v.T, new_error, new_epsilon)

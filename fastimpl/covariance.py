@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from flint import fmpz_mat
@@ -18,14 +20,29 @@ from numpy.typing import NDArray
 from fastimpl import certified
 from fastimpl.certified import Bounds, Whitening
 from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, rounded
-from fastimpl.grams import BlockGrams, Watch, blocks, usual_shift
+from fastimpl.grams import BlockGrams, KeptGram, Watch, blocks, usual_shift
 from fastimpl.limits import Ratio, Thresholds, enclose, outlier_limits, thresholds
-from fastimpl.rows import Floats, Indices, Sparse, Vectors, as_rows, distinct, pairs, positive, require_finite, room_for
+from fastimpl.rows import (
+    Dense,
+    Floats,
+    Indices,
+    Sparse,
+    Vectors,
+    as_rows,
+    distinct,
+    is_many,
+    narrowest,
+    pairs,
+    positive,
+    require_finite,
+    room_for,
+)
 from fastimpl.sums import exact_sums
 from refimpl.parameters import REPAIRED, Edition, Real, as_integer, checked_edition, checked_window
 from refimpl.results import StableCovarianceResult
 
 __all__ = [
+    "KeptResult",
     "good_subset_levels",
     "largest_good_subset",
     "level_counts",
@@ -41,11 +58,23 @@ _FEWEST_BLOCKS = 16
 _MOST_SUSPECTS = 4096
 _SAMPLE = 4096
 _SAMPLE_OF_SAMPLE = 512
-_WATCHED = 31  # columns up to which a watch pays
+_WATCHED = 128  # columns up to which a watch pays
+_SAMPLE_OF_COLUMN = 160  # rows of a sample for each column: directions differ by 16 % then
 _FEW_SEEN = 0.01  # a watch that remembers a larger share of the sample is not worth it
 
 Halt = Callable[[int, int], bool]
 """(rows missing so far, level in work) -> whether nothing that is still owed can change."""
+
+
+@dataclass(frozen=True, eq=False)
+class KeptResult(StableCovarianceResult):
+    """A result that knows the float64 Gram matrix it was made of; a copy, or one that is read back, does not."""
+
+    gram: KeptGram | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """How to copy and to pickle it: as a plain result."""
+        return StableCovarianceResult, (self.covariance, self.score, self.weights, self.entry_level)
 
 
 @np.errstate(all="ignore")
@@ -198,8 +227,10 @@ def second_moment_result(
     table = level_counts(np.arange(len(levels) + 1), window_levels)
     weights, narrow = entry.spelled_out(table / float(len(window_levels) * m), room)
     counts = Sparse(m, int(table[entry.usual]), entry.index, table[entry.value])
-    covariance = _weighted_second_moment(grams, counts, (1 + paired) * len(window_levels) * m)
-    return StableCovarianceResult(covariance, score_of(entry, k, edition, window), weights, narrow)
+    sums = grams.total(counts)
+    covariance = _weighted_second_moment(grams, counts, sums, (1 + paired) * len(window_levels) * m)
+    kept = KeptGram.of(grams, counts, sums) if paired else None
+    return KeptResult(covariance, score_of(entry, k, edition, window), weights, narrow, gram=kept)
 
 
 def score_of(entry: Sparse, k: int, edition: Edition, window: int | None = None) -> int:
@@ -234,9 +265,9 @@ def _centred(y: object, *, finite: bool = True) -> Vectors:
     return Vectors((rows,))
 
 
-def _weighted_second_moment(grams: BlockGrams, counts: Sparse, total: int) -> Floats:
+def _weighted_second_moment(grams: BlockGrams, counts: Sparse, sums: Floats, total: int) -> Floats:
     """(1/total) sum_i c_i v_i v_i^T in float64, symmetric bit for bit; infinite only where the result itself overflows."""
-    second = grams.total(counts) / total
+    second = sums / total
     sizes = np.diag(second)
     if np.all((sizes >= 2.0**-800) & (sizes <= 2.0**800)):
         second = np.ldexp(second, -(grams.shift[:, None] + grams.shift[None, :]))
@@ -360,6 +391,7 @@ class _Levels:
         self.alive = np.ones(m, dtype=bool)
         self.left = m
         self._gone: list[tuple[Indices, int]] = [(np.empty(0, dtype=np.int64), 0)]
+        self._levels: NDArray[np.integer[Any]] | None = None  # of all, once many are gone
 
     @property
     def missing(self) -> int:
@@ -371,14 +403,25 @@ class _Levels:
         self.alive[index] = False
         self.left -= len(index)
         self._gone.append((index, level))
+        if self._levels is not None or is_many(self.missing, len(self.alive)):
+            self._write_down()
+
+    def _write_down(self) -> None:
+        largest = max(level for _, level in self._gone)
+        levels = np.zeros(len(self.alive), dtype=np.int16) if self._levels is None else self._levels
+        self._levels = levels = levels.astype(np.result_type(levels, narrowest(largest)), copy=False)
+        while self._gone:
+            index, level = self._gone.pop()
+            levels[index] = level
 
     def counts(self) -> Sparse:
         """One for the vectors still in, zero for the others."""
-        gone = self.entry()
-        return Sparse(gone.size, 1, gone.index, np.zeros(len(gone.index), dtype=np.int64))
+        return Sparse.without(self.alive)
 
     def entry(self) -> Sparse:
         """The entry levels: zero for what is still in."""
+        if self._levels is not None:
+            return Dense(self._levels, 0)
         index = np.concatenate([part for part, _ in self._gone])
         level = np.concatenate([np.full(len(part), level, dtype=np.int64) for part, level in self._gone])
         order = np.argsort(index)
@@ -435,21 +478,22 @@ def watched_grams(vectors: Vectors, limits: Thresholds) -> BlockGrams:
 def _watch(vectors: Vectors, shift: Indices, limits: Thresholds) -> Watch | None:
     """What to look out for: a guess from a trimmed sample, which ``certified.transfer`` has to confirm."""
     m, d = len(vectors), vectors.width
-    size = max(_SAMPLE, 40 * d * d)
-    line = m * float(limits.below[0]) * (1 - _first_budget(limits)) * (1 - 1.6 * d / math.sqrt(size))
+    size = max(_SAMPLE, _SAMPLE_OF_COLUMN * d)
+    line = m * float(limits.below[0]) * (1 - _first_budget(limits)) * (1 - 2.5 * math.sqrt(d / size))
     if d > _WATCHED or m < 4 * size or not line > 0:
         return None
     rows = _sample(vectors, shift, size)
-    metric = _trimmed_metric(rows[:: len(rows) // max(1000, 20 * d)])  # fewer do to tell outliers
+    some = rows[:: len(rows) // max(1000, 20 * d)]  # these do to tell outliers, and whether there is hope at all
+    metric = _trimmed_metric(some)
     if metric is None:
         return None
-    forms = np.einsum("ij,ij->i", rows @ metric, rows)
     cut = max(2 * m * float(limits.above[-1]), 8 * d)
-    known = np.isfinite(forms)
-    if not known.any():
+    forms = _bulk(np.einsum("ij,ij->i", some @ metric, some), cut / d)
+    if not len(forms) or np.count_nonzero(forms > line / d * np.mean(forms)) > 2 * _FEW_SEEN * len(forms):
         return None
+    forms = np.einsum("ij,ij->i", rows @ metric, rows)
     # Without outliers, and what is not known: trimming shrinks some directions more.
-    rows = rows.take(np.flatnonzero(forms <= 1.5 * cut / d * np.median(forms[known])), axis=0)
+    rows = rows.take(np.flatnonzero(forms <= _bulk(forms, cut / d).max(initial=0.0)), axis=0)
     try:
         matrix = np.tril(np.linalg.inv(np.linalg.cholesky(rows.T @ rows / len(rows))))
     except np.linalg.LinAlgError:
@@ -458,14 +502,23 @@ def _watch(vectors: Vectors, shift: Indices, limits: Thresholds) -> Watch | None
     forms = np.einsum("ij,ij->i", z, z)
     if not np.count_nonzero(forms > line) <= _FEW_SEEN * len(forms):
         return None
-    return Watch(matrix, line, cut)
+    single = d >= certified.SINGLE_FROM
+    narrow = np.float32 if single else np.float64
+    return Watch(matrix.astype(narrow).astype(np.float64), float(narrow(line)), cut, single)
+
+
+def _bulk(forms: Floats, factor: float) -> Floats:
+    """The forms that are known and not far beyond the one in the middle, so many times it and half as much again."""
+    known = forms[np.isfinite(forms)]
+    return known[known <= 1.5 * factor * np.median(known)] if len(known) else known
 
 
 def _remembered(grams: BlockGrams, whitening: Whitening, line: float) -> tuple[Indices, Floats] | None:
     """As ``certified.above_line``, from what the watch saw; None if it did not see everything above the line."""
     if grams.seen is None or grams.watch is None or not np.array_equal(grams.shift, whitening.shift):
         return None
-    if not float(certified.transfer(whitening, grams.watch.matrix, np.array([grams.watch.bar]))[0]) <= line:
+    matrix, bar, _, single = grams.watch
+    if not float(certified.transfer(whitening, matrix, np.array([bar]), single=single)[0]) <= line:
         return None
     z, error = certified.whiten(grams.vectors.take(grams.seen), whitening)
     forms = certified.norm_bounds(z, error, whitening.epsilon).upper
@@ -586,7 +639,7 @@ class _Descent:
         self._told = np.zeros(len(self._index), dtype=bool)  # whose bounds come from integers, and not from floats
 
     def _line(self, budget: float) -> float:
-        return float(self._limits.below[0]) * (1 - budget) * (1 - 2.0**-40)
+        return float(self._limits.below[0]) * (1 - budget) * (1 - 2.0**-46)
 
     def _certified(self, index: Indices) -> tuple[Indices, Floats, Floats, Floats, Floats]:
         z, error = certified.whiten(self._vectors.take(index), self._whitening)

@@ -6,22 +6,26 @@ hold vectors with unusual counts are summed anew without them, and the others ar
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastimpl.rows import READ_ROWS, Floats, Indices, Sparse, Vectors
+from fastimpl.rows import READ_ROWS, Dense, Floats, Indices, Sparse, Vectors
 from fastimpl.threads import share, thread_count
 
-__all__ = ["SCALE", "BlockGrams", "Watch", "blocks", "column_shift", "column_sums", "usual_shift"]
+__all__ = ["SCALE", "BlockGrams", "KeptGram", "Watch", "blocks", "column_shift", "column_sums", "usual_shift"]
 
 SCALE = 200  # a column that must be scaled is brought to a size of about 2^200: far from overflow and from underflow
 _MOST_SEEN = 1 << 13  # vectors that a watch remembers at most, and one in fifty: more are not worth it
 _KEPT = 1 << 21  # numbers that the kept Gram matrices may hold together: 16 MiB
 _SAMPLE = 512
+_WORTH_KEEPING = 1 << 17  # numbers; the sums of fewer are made anew in no time
+_LOOKED_AT = 256  # rows that tell whether data are what they were
 _PLAIN = 200  # columns of a size within 2^-200..2^200 are not scaled at all
 
 
@@ -61,16 +65,63 @@ def column_sums(rows: Floats, ones: Floats) -> Floats:
     return np.asarray(ones[:8] @ eight.reshape(8, -1))
 
 
+@dataclass(frozen=True, eq=False)
+class KeptGram:
+    """One sum c_i S v_i v_i^T S of the differences of rows, kept for the mean stage, which needs the same one again.
+
+    With it is kept how a sum over 0 or 1 times the same was whitened, if that took more than the sum.
+    It stands for the memory that the rows were read from, and for the counts that it was summed with: whoever asks with
+    other rows or other counts gets nothing, and sums anew. That nobody has written to single rows in between is a promise
+    of the caller; writing to all of them, or to most, is noticed.
+    """
+
+    total: Floats
+    shift: NDArray[np.int64]
+    roundings: int
+    counts: Sparse
+    places: list[object]
+    sample: bytes
+    owner: weakref.ref[Floats]
+    refined: tuple[Sparse, Any] | None
+
+    @classmethod
+    def of(cls, grams: BlockGrams, counts: Sparse, total: Floats) -> KeptGram | None:
+        """One for vectors that are views of data large enough; not for counts that look at the levels in a result."""
+        vectors, owner = grams.vectors, grams.vectors.plus[0].base
+        small = len(vectors) * vectors.width < _WORTH_KEEPING
+        if small or isinstance(counts, Dense) or not isinstance(owner, np.ndarray):
+            return None
+        places, sample = _places(vectors), _looked_at(vectors)
+        found = total, grams.shift, grams.roundings, counts, places, sample, weakref.ref(owner), grams.refined
+        return cls(*found)
+
+    def stands_for(self, vectors: Vectors, counts: Sparse) -> bool:
+        """Whether this is the sum for these counts of these vectors."""
+        same = self.owner() is vectors.plus[0].base and self.places == _places(vectors)
+        return same and self.counts.equals(counts) and self.sample == _looked_at(vectors)
+
+
+def _places(vectors: Vectors) -> list[object]:
+    """Where in memory the vectors are."""
+    return [(part.ctypes.data, part.shape, part.strides) for part in vectors.parts]
+
+
+def _looked_at(vectors: Vectors) -> bytes:
+    some = vectors.take(slice(None, None, max(1, len(vectors) // _LOOKED_AT)))
+    return b"".join(part.tobytes() for part in some.parts)
+
+
 class Watch(NamedTuple):
     """What a first sweep looks out for: vectors v with |fl(W S v)|^2 above ``bar``, and those above ``cut`` it leaves out.
 
     W is any lower triangular matrix that makes the bulk about white; what it proves is the business of
-    ``certified.transfer``.
+    ``certified.transfer``. ``single`` is whether all this is in float32, where W and ``bar`` are float32 numbers as well.
     """
 
     matrix: Floats
     bar: float
     cut: float
+    single: bool = False
 
 
 class BlockGrams:
@@ -84,6 +135,8 @@ class BlockGrams:
         The matrices with c_i = 1 for all vectors but those of ``without``; infinite or NaN where an entry overflows.
     without
         Vectors that were left out of ``plain`` at once, rising: those asked for, or those beyond the watch's cut.
+    refined
+        The last counts for which the sum was not enough, and what ``certified`` found then.
     seen, squares
         With a watch: the vectors above its bar, rising, and their computed squared lengths (NaN for what is not a number).
         None without a watch, or if there were too many of them.
@@ -109,6 +162,7 @@ class BlockGrams:
         self._redone: dict[int, tuple[bytes, Floats]] = {}
         self.plain = np.empty((len(self.blocks), d, d))
         self.without = np.empty(0, dtype=np.int64) if without is None else without
+        self.refined: tuple[Sparse, Any] | None = None
         self.seen: Indices | None = None
         self.squares: Floats | None = None
         parts = share(self._first_sums, len(self.blocks), thread_count(m * d))
@@ -228,12 +282,15 @@ class _Watcher:
 
     def __init__(self, watch: Watch, buffer: Floats, most: int) -> None:
         first = len(watch.matrix) - buffer.shape[1]  # 1 for lifted vectors
-        self._watch, self._transposed = watch, np.ascontiguousarray(watch.matrix[first:, first:].T)
-        self._moved = np.tile(watch.matrix[1:, 0], (len(buffer), 1)) if first and watch.matrix[1:, 0].any() else None
+        kind = np.float32 if watch.single else np.float64
+        self._watch, self._transposed = watch, np.ascontiguousarray(watch.matrix[first:, first:].T, dtype=kind)
+        moved = watch.matrix[1:, 0].astype(kind)
+        self._moved = np.tile(moved, (len(buffer), 1)) if first and moved.any() else None
         self._constant = float(watch.matrix[0, 0]) ** 2 if first else 0.0
-        self._z, self._ones = np.empty_like(buffer), np.ones(buffer.shape[1])
+        self._narrow = np.empty((len(buffer) if watch.single else 0, buffer.shape[1]), dtype=kind)
+        self._z, self._ones = np.empty(buffer.shape, dtype=kind), np.ones(buffer.shape[1], dtype=kind)
         self._left = most
-        self.found: list[tuple[Indices, Floats]] = []
+        self.found: list[tuple[Indices, NDArray[Any]]] = []
 
     @property
     def blind(self) -> bool:
@@ -244,7 +301,11 @@ class _Watcher:
         """Remember what is above the bar; clear what is above the cut, and say how many that are."""
         if self.blind:
             return 0
-        z = np.matmul(rows, self._transposed, out=self._z[: len(rows)])
+        vectors: NDArray[Any] = rows
+        if self._watch.single:
+            vectors = self._narrow[: len(rows)]
+            vectors[:] = rows
+        z = np.matmul(vectors, self._transposed, out=self._z[: len(rows)])
         if self._moved is not None:
             np.add(z, self._moved[: len(rows)], out=z)
         squares = np.multiply(z, z, out=z) @ self._ones

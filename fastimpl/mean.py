@@ -23,12 +23,14 @@ from numpy.typing import NDArray
 
 from fastimpl import certified
 from fastimpl.certified import Bounds, Whitening
-from fastimpl.covariance import level_counts, score_of
+from fastimpl.covariance import KeptResult, level_counts, score_of
 from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, inverse_root, matrix_form
-from fastimpl.grams import BlockGrams, blocks, column_sums, usual_shift
+from fastimpl.grams import BlockGrams, KeptGram, blocks, column_sums, usual_shift
 from fastimpl.limits import Ratio, Thresholds, distance_limits, enclose, thresholds
 from fastimpl.rows import (
+    READ_ROWS,
     Centred,
+    Dense,
     Floats,
     Indices,
     Sparse,
@@ -41,8 +43,9 @@ from fastimpl.rows import (
     positive,
     require_finite,
     room_for,
+    stands_out,
 )
-from fastimpl.screen import Screen, centre_of, tight_centre
+from fastimpl.screen import OPEN, Screen, centre_of, tight_centre
 from fastimpl.threads import share, thread_count
 from refimpl.parameters import (
     REPAIRED,
@@ -66,6 +69,9 @@ _MANY = 2048  # pairs of rows compared on integers before pairs of floats are tr
 _MODERATE = (2.0**-300, 2.0**300)  # sizes whose products and squares neither under- nor overflow
 _AT_ONCE = 64  # rows that are whitened in pairs of floats together
 _ENTRIES = 1 << 17  # of an array of products that is held at a time
+_CAREFULLY = 1 << 20  # numbers that are summed together where sums overflow
+_TOGETHER = 1 << 16  # numbers of open rows that are sorted together
+_MOST_KNOWN = 1 << 17  # numbers of rows whose levels are remembered
 
 
 # Metric ---------------------------------------------------------------------------------------------------------------
@@ -85,6 +91,8 @@ class Metric:
         So that |v|_Sigma^2 = scale * v^T G^-1 v.
     points
         The rows whose differences are measured; they share the units of the exact form.
+    kept
+        The float64 sum over the same vectors and counts, if the covariance stage has left one.
     """
 
     vectors: Vectors | None
@@ -92,6 +100,7 @@ class Metric:
     matrix: Floats | None
     scale: Fraction
     points: Floats
+    kept: KeptGram | None = None
 
     @cached_property
     def form(self) -> QuadraticForm:
@@ -111,6 +120,9 @@ class Metric:
     def whitening(self) -> Whitening | None:
         """A certified whitening of G, or None if G is singular."""
         if self.vectors is not None and self.counts is not None:
+            known = None if self.kept is None else certified.kept_whitening(self.kept, self.vectors, self.counts)
+            if known is not None:
+                return known
             grams = BlockGrams(self.vectors, usual_shift(self.vectors), without=self.counts.left_out)
             if not (grams.finite and np.isfinite(self.points[-1:]).all()):
                 require_finite("x", self.points)
@@ -136,7 +148,8 @@ def _metric(
     if len(covariance.entry_level) != len(x) // 2:
         raise ValueError(f"covariance must be of the {len(x) // 2} pairs of x, got {len(covariance.entry_level)}")
     counts, parts = shares(covariance)
-    return Metric(pairs(x), counts, None, Fraction(2 * parts * counts.size), x)
+    kept = covariance.gram if isinstance(covariance, KeptResult) else None
+    return Metric(pairs(x), counts, None, Fraction(2 * parts * counts.size), x, kept)
 
 
 def metric_of(x: Floats, covariance: Covariance, k: int, edition: Edition) -> Metric:
@@ -233,6 +246,7 @@ def stable_mean(
         n x d rows, n >= 2 and n > (50/9) lambda_0, finite.
     covariance
         A :class:`StableCovarianceResult` of the same x, meaning its exact matrix, or a d x d positive semidefinite matrix.
+        Of the very array, not written to in between, its float64 sums need not be made again.
     lambda_0, k
         Outlier threshold (positive) and discretization parameter (at least 1).
     reference
@@ -322,37 +336,52 @@ def _nothing(n: int, d: int, k: int, level: int) -> StableMeanResult:
 
 @dataclass(frozen=True, eq=False)
 class Cores:
-    """Entry levels of all rows, and for each block the sum of the rows about a centre but for those ``without``."""
+    """Entry levels of all rows, and for each block the sum of the rows about a centre but for those cleared: a bit each."""
 
-    entry: Sparse
+    entry: Dense
     rows: Centred
     sums: Floats
-    without: Indices
+    cleared: NDArray[np.uint8]
 
     def weighted_mean(self, table: Indices, total: int) -> Floats:
         """(1/total) sum_i table[entry_i] x_i, about the centre, so that a common offset costs no accuracy."""
-        usual, entry, value = int(table[self.entry.usual]), self.entry, table[self.entry.value]
-        other, step = value != usual, self.rows.step
-        counts = Sparse(entry.size, usual, entry.index[other], value[other])
-        odd = np.zeros(len(self.sums), dtype=bool)
-        odd[np.setxor1d(counts.index[counts.value == 0], self.without, assume_unique=True) // step] = True
-        odd[counts.index[counts.value != 0] // step] = True
-        moved: Floats = usual * self.sums[~odd].sum(axis=0)
+        counts, step = self.entry.mapped(table), self.rows.step
+        parts = blocks(counts.size, step)
+        if self.cleared.any():
+            odd = np.array([self._is_odd(i, block, table) for i, block in enumerate(parts)], dtype=bool)
+        else:
+            odd = counts.unlike(np.empty(0, dtype=np.int64), step)
+        moved: Floats = counts.usual * self.sums[~odd].sum(axis=0)
         buffer = np.empty((step, self.rows.width))
         for i in np.flatnonzero(odd).tolist():
-            block = slice(i * step, min(entry.size, (i + 1) * step))
-            rows, weight = self.rows.read(block, buffer), counts.block(block).astype(np.float64)
+            rows, weight = self.rows.read(parts[i], buffer), counts.block(parts[i]).astype(np.float64)
             rows[weight == 0] = 0.0
             moved += weight @ rows
         mean = self.rows.centre + moved / total
-        return mean if np.isfinite(mean).all() else self._careful_mean(table[entry.dense()] / total)
+        return mean if np.isfinite(mean).all() else self._careful_mean(table / total)
 
-    def _careful_mean(self, weights: Floats) -> Floats:
-        """The same where sums overflow."""
-        held = np.flatnonzero(weights)
-        centre = self.rows.points[held[len(held) // 2]]
-        moved: Floats = centre + weights[held] @ (self.rows.points[held] - centre)
-        return np.where(np.isfinite(moved), moved, weights[held] @ self.rows.points[held])
+    def _is_odd(self, i: int, block: slice, table: Indices) -> bool:
+        """Whether the sum of a block is not what the weights of its rows make of it."""
+        odd, level = self.entry.odd(block)
+        cleared = np.flatnonzero(np.unpackbits(self.cleared[i])) if self.cleared[i].any() else odd[:0]
+        return stands_out(odd - block.start, table[level], int(table[self.entry.usual]), cleared)
+
+    def _careful_mean(self, table: Floats) -> Floats:
+        """The same where sums overflow: ``table`` is of weights."""
+        points, levels = self.rows.points, self.entry.levels
+        parts = blocks(len(levels), max(READ_ROWS, _CAREFULLY // self.rows.width))
+        before = np.cumsum([0, *(np.count_nonzero(table[levels[part]]) for part in parts)])
+        middle = int(before[-1]) // 2
+        first = int(np.searchsorted(before, middle, side="right")) - 1
+        centre = points[parts[first]][np.flatnonzero(table[levels[parts[first]]])[middle - before[first]]]
+        moved, plain = np.zeros(self.rows.width), np.zeros(self.rows.width)
+        for part in parts:
+            held = part.start + np.flatnonzero(table[levels[part]])
+            weights, rows = table[levels[held]], points[held]
+            moved += weights @ (rows - centre)
+            plain += weights @ rows
+        moved += centre
+        return np.where(np.isfinite(moved), moved, plain)
 
 
 def core_levels(
@@ -390,13 +419,26 @@ def core_levels(
     if stop.is_set() or (halt is not None and halt(missing)):
         certified.note(screen.decider, int(missing[0]))
         return None
-    doubtful = np.concatenate([part for own in done for part in own.doubtful])
-    unusual = [own.unusual.pop() for own in done for _ in range(len(own.unusual))]
-    cleared = np.concatenate([part for own in done for part in own.cleared])
-    certified.note(screen.decider, len(x) - len(doubtful))
-    if doubtful.size:
-        unusual.append((doubtful, _Resolver(metric, reference, whitening, limits, counts).at(doubtful)))
-    return Cores(Sparse.gathered(len(x), screen.bulk, unusual), rows, sums, cleared)
+    doubtful, levels = sum(own.doubtful for own in done), screen.levels
+    certified.note(screen.decider, len(x) - doubtful)
+    if doubtful:
+        resolver = _Resolver(metric, reference, whitening, limits, counts)
+        for index in _still_open(levels, max(_AT_ONCE, _TOGETHER // x.shape[1])):
+            levels[index] = resolver.at(index)
+    return Cores(Dense(levels, int(levels[len(levels) // 2])), rows, sums, screen.cleared)
+
+
+def _still_open(levels: NDArray[np.integer[Any]], count: int) -> Iterator[Indices]:
+    """The positions of open levels, about so many at a time."""
+    held, size = [np.empty(0, dtype=np.int64)], 0
+    for block in blocks(len(levels), count):
+        held.append(block.start + np.flatnonzero(levels[block] == OPEN))
+        size += len(held[-1])
+        if size >= count:
+            yield np.concatenate(held)
+            held, size = [], 0
+    if size:
+        yield np.concatenate(held)
 
 
 class _Resolver:
@@ -426,10 +468,21 @@ class _Resolver:
         return _Fine(self._metric.form, self._whitening.shift, centre, self._points, self._limits.exact)
 
     def at(self, index: Indices) -> NDArray[np.integer[Any]]:
-        """The exact levels of the rows at some positions, one of each kind looked at."""
+        """The exact levels of the rows at some positions, one of each kind looked at, and that once."""
         where, kind = distinct(Vectors((self._metric.points[index],)))
-        found = self.levels(self._metric.points[index[where]])
-        return np.array(found, dtype=narrowest(len(self._limits.exact)))[kind]
+        rows = self._metric.points[index[where]]
+        keys = [row.tobytes() for row in rows + 0.0]  # + 0.0 makes -0.0 and 0.0 one
+        fresh = [i for i, key in enumerate(keys) if key not in self._known]
+        found = dict(zip([keys[i] for i in fresh], self.levels(rows[fresh]), strict=True))
+        levels = [self._known[key] if key in self._known else found[key] for key in keys]
+        if len(self._known) * rows.shape[1] < _MOST_KNOWN:
+            self._known.update(found)
+        return np.array(levels, dtype=narrowest(len(self._limits.exact)))[kind]
+
+    @cached_property
+    def _known(self) -> dict[bytes, int]:
+        """The levels of rows that were looked at: where there are few kinds of rows, every kind comes often."""
+        return {}
 
     def levels(self, rows: Floats) -> list[int]:
         """The exact levels of rows."""

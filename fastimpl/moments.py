@@ -79,7 +79,7 @@ def stable_moments(x: object, lambda_0: Real, k: int, window: int) -> StableMome
     if len(rows) < 1:
         raise ValueError("x must have at least one row")
     width = checked_window(window, k, SHARP, lam, len(rows)) or 0  # SHARP lets no None through
-    room = room_for(len(rows), k + width)
+    room = room_for(len(rows))
     stage = one_stage(rows, lam, k, width)
     mean, covariance = stage.moments or (None, None)
     table = level_counts(np.arange(k + width + 1), stage.levels) / float(stage.total)
@@ -213,9 +213,7 @@ class OneStage:
     @cached_property
     def counts(self) -> Sparse:
         """c_i, the number of weight levels that hold row i."""
-        entry = self.entry
-        usual = int(level_counts([entry.usual], self.levels)[0])
-        return Sparse(entry.size, usual, entry.index, level_counts(entry.value, self.levels))
+        return self.entry.mapped(level_counts(np.arange(self.k + len(self.levels) + 1), self.levels))
 
     @cached_property
     @np.errstate(all="ignore")
@@ -227,8 +225,7 @@ class OneStage:
         columns, and if that does not help either (overflow), integers do it.
         """
         counts = self.counts
-        usual = counts.usual * (counts.size - len(counts.index))
-        if self.score >= self.k or not (usual or counts.value.any()):
+        if self.score >= self.k or not counts.held:
             return None
         mean, covariance, close = _about_centre(self.grams, self.lifted, counts, self.total)
         if close:

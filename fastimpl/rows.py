@@ -7,7 +7,7 @@ Data are what the floats say they are. A difference x_i - x_{i+m} need not be a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,6 +21,7 @@ from refimpl.parameters import Real, as_rational
 
 __all__ = [
     "Centred",
+    "Dense",
     "Floats",
     "Indices",
     "Sparse",
@@ -28,22 +29,26 @@ __all__ = [
     "as_rows",
     "as_square",
     "distinct",
+    "is_many",
     "narrowest",
     "pairs",
     "pairs_of_pairs",
     "positive",
     "require_finite",
     "room_for",
+    "stands_out",
 ]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-Room = Callable[[], tuple[Floats, NDArray[np.integer[Any]]]]
+Room = Callable[[], Floats]
 _LEAST, _SMALL, _CRUMB = math.ulp(0.0), 2.0**-1022, 2.0**-60  # names, so that the compiler does no sums for the process
 READ_ROWS = 2048  # rows that are worked on at a time, at least: they and their whitened copies stay in a cache
 _READ_NUMBERS, _MOST_READ = 1 << 17, 8192  # more of short rows: fewer calls of numpy
 _TILE = 64  # divides how many rows are read
 _PAGE = 1024  # bytes; at most those of a page of memory, and so few that numpy lets other threads work meanwhile
+_PART = 1 << 16  # integers that are looked at together
+_FEW = 256  # one in so many is few
 _NEW_ROW = 8  # a row of a new result takes as long as so many numbers of a sweep
 
 
@@ -260,7 +265,10 @@ class Centred:
 
 @dataclass(frozen=True, eq=False)
 class Sparse:
-    """Integers for ``size`` vectors, almost all of them ``usual``: at the rising positions ``index`` they are ``value``."""
+    """Integers for ``size`` vectors, almost all of them ``usual``: at the rising positions ``index`` they are ``value``.
+
+    Where one in sixteen is unusual, :class:`Dense` takes less room.
+    """
 
     size: int
     usual: int
@@ -269,37 +277,37 @@ class Sparse:
 
     @classmethod
     def of(cls, dense: NDArray[np.integer[Any]]) -> Sparse:
-        """The same integers, from an array of all of them."""
+        """The same integers, from an array of all of them, which may be kept and must not change meanwhile."""
         usual = int(dense[len(dense) // 2]) if len(dense) else 0
-        index = np.flatnonzero(dense != usual)
-        return cls(len(dense), usual, index, dense[index].astype(np.int64))
-
-    @classmethod
-    def gathered(
-        cls, size: int, usual: int, parts: list[tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]]
-    ) -> Sparse:
-        """The same as :meth:`of`, from what may not be ``usual``: positions in any order, and integers; the list is emptied."""
-        if any((index == size // 2).any() for index, _ in parts) or 16 * sum(len(index) for index, _ in parts) > size:
-            dense = np.full(size, usual, dtype=np.result_type(*(value for _, value in parts)))
-            while parts:
-                index, value = parts.pop()
-                dense[index] = value
-            return cls.of(dense)
-        index = np.concatenate([np.empty(0, dtype=np.int64), *(index for index, _ in parts)])
-        levels = np.concatenate([np.empty(0, dtype=np.int64), *(value for _, value in parts)])
-        parts.clear()
-        order = np.argsort(index)
-        order = order[levels[order] != usual]
-        return cls(size, usual, index[order], levels[order].astype(np.int64))
+        odd = dense != usual
+        if is_many(int(np.count_nonzero(odd)), len(dense)):
+            return Dense(dense, usual)
+        index = np.flatnonzero(odd)
+        return Sparse(len(dense), usual, index, dense[index].astype(np.int64))
 
     @classmethod
     def without(cls, alive: NDArray[np.bool_]) -> Sparse:
-        """One for every vector alive, zero for the others."""
-        index = np.flatnonzero(~alive)
-        return cls(len(alive), 1, index, np.zeros(len(index), dtype=np.int64))
+        """One for every vector alive, zero for the others; likewise."""
+        gone = len(alive) - int(np.count_nonzero(alive))
+        if is_many(gone, len(alive)):
+            return Dense(alive.view(np.int8), 1)
+        return Sparse(len(alive), 1, np.flatnonzero(~alive), np.zeros(gone, dtype=np.int64))
 
-    def dense(self) -> Indices:
-        """All the integers."""
+    def mapped(self, table: Indices) -> Sparse:
+        """The integers ``table[value]``; the same positions are called unusual."""
+        return Sparse(self.size, int(table[self.usual]), self.index, table[self.value])
+
+    def equals(self, other: Sparse) -> bool:
+        """Whether the integers are the same; False as well where another one is usual."""
+        if (self.size, self.usual) != (other.size, other.usual):
+            return False
+        if isinstance(self, Dense) or isinstance(other, Dense):
+            return all(np.array_equal(self.block(part), other.block(part)) for part in _parts(self.size))
+        parts = [(part.index[odd], part.value[odd]) for part in (self, other) for odd in (part.value != part.usual,)]
+        return all(np.array_equal(a, b) for a, b in zip(*parts, strict=True))
+
+    def dense(self) -> NDArray[np.integer[Any]]:
+        """All the integers, not to be written to."""
         result = np.full(self.size, self.usual, dtype=np.int64)
         result[self.index] = self.value
         return result
@@ -309,8 +317,9 @@ class Sparse:
         return self.usual * (self.size - len(self.index)) + int(self.value.sum())
 
     def spelled_out(self, table: Floats, room: Room) -> tuple[Floats, NDArray[np.integer[Any]]]:
-        """For every vector ``table[value]``, and the value: most of a result."""
-        both, usual = room(), (table[self.usual], self.usual)
+        """For every vector ``table[value]``, and the value, of which ``table`` holds all there are: most of a result."""
+        both = room(), np.empty(self.size, dtype=narrowest(len(table) - 1))
+        usual = table[self.usual], self.usual
 
         def fill(part: range) -> None:
             for array, value in zip(both, usual, strict=True):
@@ -326,6 +335,16 @@ class Sparse:
         zero: Indices = self.index[(self.value == 0) & (self.usual != 0)]
         return zero
 
+    @property
+    def held(self) -> int:
+        """How many of the integers are not zero."""
+        return int(np.count_nonzero(self.value)) + (self.size - len(self.index)) * bool(self.usual)
+
+    def odd(self, block: slice) -> tuple[Indices, Indices]:
+        """Those positions of ``index`` that lie in a block, and the integers there."""
+        odd = self.within(block)
+        return self.index[odd], self.value[odd]
+
     def within(self, block: slice) -> slice:
         """Which of ``index`` lie in a block."""
         first, last = np.searchsorted(self.index, [block.start, block.stop])
@@ -334,9 +353,18 @@ class Sparse:
     def block(self, block: slice) -> Indices:
         """The integers of a block."""
         result = np.full(block.stop - block.start, self.usual, dtype=np.int64)
-        odd = self.within(block)
-        result[self.index[odd] - block.start] = self.value[odd]
+        odd, value = self.odd(block)
+        result[odd - block.start] = value
         return result
+
+    def unlike(self, without: Indices, step: int) -> NDArray[np.bool_]:
+        """Which blocks of ``step`` hold other integers than the usual one, but for zeros at the positions ``without``."""
+        odd = self.value != self.usual
+        zero = self.index[odd & (self.value == 0)]
+        other = [np.setxor1d(zero, without, assume_unique=True), self.index[odd & (self.value != 0)]]
+        found = np.zeros(-(-self.size // step), dtype=bool)
+        found[np.concatenate(other) // step] = True
+        return found
 
     def histogram(self, count: int) -> Indices:
         """How often each of 0, 1, ..., count - 1 occurs."""
@@ -345,25 +373,153 @@ class Sparse:
         return table[:count]
 
 
-def room_for(size: int, largest: int) -> Room:
-    """So many float64, and as many integers up to ``largest``, for :meth:`Sparse.spelled_out`: they outlive the call.
+class Dense(Sparse):
+    """The same from one array of narrow integers, which is not copied: each stands for itself, or for an entry of a table.
+
+    Everything is done by blocks, so that next to nothing is held besides.
+    """
+
+    levels: NDArray[np.integer[Any]]
+    _level: int
+    _table: Indices | None
+
+    def __init__(self, levels: NDArray[np.integer[Any]], usual: int, table: Indices | None = None) -> None:
+        at = {"levels": levels, "_level": usual, "_table": table, "size": len(levels)}
+        at["usual"] = usual if table is None else int(table[usual])
+        for name, value in at.items():
+            object.__setattr__(self, name, value)  # the way into a frozen record
+
+    def _meaning(self, levels: NDArray[np.integer[Any]]) -> Indices:
+        return levels.astype(np.int64) if self._table is None else self._table[levels]
+
+    @cached_property
+    def _few(self) -> Sparse | None:
+        """The same as a list, where that takes no room to speak of."""
+        found, count = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))], 0
+        for part in _parts(self.size):
+            found.append(self.odd(part))
+            count += len(found[-1][0])
+            if _FEW * count > self.size:
+                return None
+        index, value = (np.concatenate(column) for column in zip(*found, strict=True))
+        return Sparse(self.size, self.usual, index, value)
+
+    @cached_property
+    def index(self) -> Indices:
+        """Where another level than the usual one is: eight bytes each, for who must have them all at once."""
+        return np.flatnonzero(self.levels != self._level)
+
+    @cached_property
+    def value(self) -> Indices:
+        """What is there."""
+        return self._meaning(self.levels[self.index])
+
+    def mapped(self, table: Indices) -> Sparse:
+        """The integers ``table[value]``; the same positions are called unusual."""
+        if self._few is not None:
+            return self._few.mapped(table)
+        return Dense(self.levels, self._level, table if self._table is None else table[self._table])
+
+    def dense(self) -> NDArray[np.integer[Any]]:
+        """All the integers, not to be written to."""
+        if self._table is None:
+            return self.levels
+        result = np.empty(self.size, dtype=narrowest(int(self._table.max())))
+        for part in _parts(self.size):
+            result[part] = self._table[self.levels[part]]
+        return result
+
+    def total(self) -> int:
+        """The sum of all the integers."""
+        return sum(int(self.block(part).sum()) for part in _parts(self.size))
+
+    def spelled_out(self, table: Floats, room: Room) -> tuple[Floats, NDArray[np.integer[Any]]]:
+        """For every vector ``table[value]``, and the value: the very array of the levels, if they stand for themselves."""
+        values, weights, few = self.dense().astype(narrowest(len(table) - 1), copy=False), room(), self._few
+
+        def fill(part: range) -> None:
+            for block in _parts(part.stop, part.start):
+                weights[block] = table[self.usual]
+                odd, value = self.odd(block) if few is None else few.odd(block)
+                weights[odd] = table[value]
+
+        spread(fill, self.size, thread_count(_NEW_ROW * self.size))
+        return weights, values
+
+    @property
+    def left_out(self) -> Indices:
+        """Where zeros are, if zero is not what is usual."""
+        where = [part.start + (self.block(part) == 0).nonzero()[0] for part in _parts(self.size) if self.usual]
+        return np.concatenate([np.empty(0, dtype=np.int64), *where])
+
+    @property
+    def held(self) -> int:
+        """How many of the integers are not zero."""
+        return sum(int(np.count_nonzero(self.block(part))) for part in _parts(self.size))
+
+    def odd(self, block: slice) -> tuple[Indices, Indices]:
+        """Those positions of ``index`` that lie in a block, and the integers there."""
+        levels = self.levels[block]
+        where = (levels != self._level).nonzero()[0]
+        return block.start + where, self._meaning(levels[where])
+
+    def block(self, block: slice) -> Indices:
+        """The integers of a block."""
+        return self._meaning(self.levels[block])
+
+    def unlike(self, without: Indices, step: int) -> NDArray[np.bool_]:
+        """Which blocks of ``step`` hold other integers than the usual one, but for zeros at the positions ``without``."""
+        starts = range(0, self.size, step)
+        cuts = np.searchsorted(without, [*starts, self.size]).tolist()
+        found = np.zeros(len(starts), dtype=bool)
+        for i, start in enumerate(starts):
+            odd = self.odd(slice(start, start + step))
+            found[i] = stands_out(*odd, self.usual, without[cuts[i] : cuts[i + 1]])
+        return found
+
+    def histogram(self, count: int) -> Indices:
+        """How often each of 0, 1, ..., count - 1 occurs."""
+        if self._few is not None:
+            return self._few.histogram(count)
+        table = np.zeros(count, dtype=np.int64)
+        for part in _parts(self.size):
+            _, value = self.odd(part)
+            table += np.bincount(value[value < count], minlength=count)
+            table[self.usual : self.usual + 1] += part.stop - part.start - len(value)
+        return table
+
+
+def is_many(odd: int, size: int) -> bool:
+    """Whether so many are unusual that an array of all takes less room than a list of them."""
+    return 16 * odd > size
+
+
+def stands_out(index: Indices, value: Indices, usual: int, cleared: Indices) -> bool:
+    """Whether integers are other than the usual one, but for zeros where something has been cleared, and only there."""
+    if bool(((value != usual) & (value != 0)).any()):
+        return True
+    return not np.array_equal(index[value == 0] if usual else index[:0], cleared)
+
+
+def _parts(stop: int, start: int = 0) -> Iterator[slice]:
+    """Slices of start..stop-1."""
+    return (slice(at, min(stop, at + _PART)) for at in range(start, stop, _PART))
+
+
+def room_for(size: int, _largest: int = 0) -> Room:
+    """So many float64 for :meth:`Sparse.spelled_out`: they outlive the call.
 
     The system clears every page that is new when it is first touched, which takes as long as half a sweep over the data. If
     there is a second thread, it does that while this one is busy with what cannot be shared.
     """
-
-    def empty() -> tuple[Floats, NDArray[np.integer[Any]]]:
-        return np.empty(size), np.empty(size, dtype=narrowest(largest))
-
     threads = thread_count(_NEW_ROW * size)
     if threads == 1:
-        return empty
-    both = empty()
+        return lambda: np.empty(size)
+    weights = np.empty(size)
 
-    def touched() -> tuple[Floats, NDArray[np.integer[Any]]]:
-        for array in both:
-            array[:: _PAGE // array.itemsize] = 0
-        return both
+    def touched() -> Floats:
+        weights[:: _PAGE // weights.itemsize] = 0
+        return weights
 
     return beside(touched, threads)
 
@@ -420,7 +576,8 @@ def distinct(vectors: Vectors) -> tuple[Indices, Indices]:
             difference, error = _two_difference(*parts)
         if np.isfinite(difference).all() and not error.any():
             parts = (difference,)
-    keys = np.ascontiguousarray(np.concatenate(parts, axis=1) + 0.0)  # + 0.0 makes -0.0 and 0.0 one
+    keys = np.ascontiguousarray(np.concatenate(parts, axis=1))
+    keys += 0.0  # makes -0.0 and 0.0 one
     void = keys.view(np.dtype((np.void, keys.itemsize * keys.shape[1]))).ravel()
     _, where, kind = np.unique(void, return_index=True, return_inverse=True)
     return where.astype(np.int64), kind.astype(np.int64).ravel()

@@ -18,20 +18,22 @@ from fastimpl import certified
 from fastimpl.certified import Lengths, Whitening
 from fastimpl.grams import blocks
 from fastimpl.limits import Thresholds
-from fastimpl.rows import Centred, Floats, Indices, Vectors, narrowest
+from fastimpl.rows import Centred, Floats, Indices, Vectors, narrowest, require_finite
 
-__all__ = ["Screen", "centre_of", "tight_centre"]
+__all__ = ["OPEN", "Screen", "centre_of", "tight_centre"]
 
 _MEDOIDS = 256  # reference rows whose middle is sought
 _OF_MEDOIDS = 4  # one in so many of them is tried as the medoid
 _STEPS, _DELAY = 24, 32  # towards the longest reference rows; the first is 1/32 of the way
+OPEN = -1  # stands for a level that bounds leave open
 _BATCH = 8192
-_CHUNK = 512  # rows whose products are counted together
+_CHUNK = 512  # rows whose products are counted together, at most
+_PRODUCTS = 5 << 17  # of them: fewer rows for many reference rows
 _OUTLIERS = 64  # times the bar: squared lengths of rows that sums leave out at once, as they will mostly in the end
-_EIGHTHS = (2, 4)  # of the coordinates: partial products
+_EIGHTHS = (2, 4, 6)  # of the coordinates: partial products
 _PARTS_FROM = 32  # columns from which these pay
 _DEVIATIONS = 4  # standard deviations that a partial product leaves room for
-_SAFE = 1 - 2.0**-40
+_SAFE = 1 - 2.0**-46  # covers a handful of roundings, as ``certified._ROUNDING`` does
 
 
 def centre_of(points: Floats, whitening: Whitening) -> Floats:
@@ -130,17 +132,20 @@ class Screen:
         self._bar = self.lengths.bar(bar**2 if bar < 2.0**400 else 1.0)
         self._cut = _OUTLIERS * self._bar if self._bar > 0 else math.inf
         self._products = _Products(z, self._hi, self._lo, self.lengths, self._near, self._far)
+        self.levels = np.empty(len(rows), dtype=narrowest(count))
+        self.cleared = np.zeros((-(-len(rows) // rows.step), -(-rows.step // 8)), dtype=np.uint8)
         self.forget()
 
     def _set_reference(self, vectors: Vectors) -> Floats:
         """Whitened reference rows by rising length, and bounds on the lengths."""
         z, error = certified.whiten(vectors, self._whitening)
-        norm = np.sqrt(np.einsum("ij,ij->i", z, z))
+        norm, d = np.sqrt(np.einsum("ij,ij->i", z, z)), z.shape[1]
+        slack = certified.length_error(d, certified.UNIT_ROUNDOFF)  # as in certified.norm_bounds
         known = np.isfinite(norm) & np.isfinite(error)
-        lo = np.maximum(norm - error, 0) * _SAFE - 2.0**-450
+        lo = norm * (1 - slack) - error * (1 + slack) - certified.underflow_error(d)
         if not known.all():
             lo[~known] = _coordinate_length(vectors.take(np.flatnonzero(~known)), self._whitening)
-        hi = np.where(known, (norm + error) / _SAFE + 2.0**-450, np.inf)
+        hi = np.where(known, (norm + error) * (1 + slack) + certified.underflow_error(d), np.inf)
         order = np.lexsort((lo, hi))
         self._lo, self._hi = np.maximum(lo[order], 0.0), hi[order]
         return z[order]
@@ -162,35 +167,47 @@ class Screen:
         self._inside = np.minimum.accumulate(inside)
 
     def split(self) -> Screen:
-        """A screen with the same limits, reference rows and entries, for blocks of its own: what one thread works with."""
+        """A screen that fills the same levels, for blocks of its own: what one thread works with."""
         other = copy(self)
         other.lengths = self.lengths.split()
         other.forget()
         return other
 
     def forget(self) -> None:
-        """Start as if no row had been taken."""
-        self.doubtful, self.cleared = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-        self.unusual: list[tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]] = []
+        """Count as if no row had been taken."""
+        self.doubtful = 0
         self._kept: list[tuple[Indices, NDArray[Any], NDArray[Any]]] = []
         self._held = self._seen = 0
         self._least = np.zeros(len(self._near) + 1, dtype=np.int64)
 
     def take(self, block: slice) -> None:
-        """Work on a block of rows: settle those that are within the bar, keep the others, clear what is far beyond."""
+        """Work on a block of rows: settle those that are within the bar, keep the others, clear what is far beyond.
+
+        ValueError for rows that are not finite: they have no length.
+        """
         q = self.lengths.of(block)
+        self.levels[block] = self._bulk
         rest = (~(q <= self._bar)).nonzero()[0]  # NaN included
         if not len(rest):
             return
         q = q[rest]
         self._kept.append((rest + block.start, self.lengths.z.take(rest, axis=0), q))
-        if not np.maximum.reduce(q) <= self._cut:  # NaN included
-            out = rest[~(q <= self._cut)]
-            self.lengths.rows[out] = 0.0
-            self.cleared.append(out + block.start)
+        longest = np.maximum.reduce(q)
+        if not math.isfinite(longest):
+            require_finite("x", self._rows.points[block.start + rest[~np.isfinite(q)]])
+        if not longest <= self._cut:  # NaN included
+            out = ~(q <= self._cut)
+            self.lengths.rows[rest[out]] = 0.0
+            self._remember(block, rest[out])
         self._held += len(rest)
         if self._held >= _BATCH:
             self.settle()
+
+    def _remember(self, block: slice, out: Indices) -> None:
+        """What has been cleared in a block: a bit a row."""
+        mask = np.zeros(self._rows.step, dtype=bool)
+        mask[out] = True
+        self.cleared[block.start // self._rows.step] = np.packbits(mask)
 
     def settle(self) -> None:
         """Settle the rows that are kept by their lengths and, where these do not do, by inner products."""
@@ -213,17 +230,10 @@ class Screen:
             )
             least[unsure], most[unsure] = self._products.levels(batch, self._allowed)
         doubt = least < most
-        self.doubtful.append(index[doubt])
-        other = np.flatnonzero(~doubt & (least != self._bulk))
-        where, levels = index[other].astype(narrowest(len(self._rows))), least[other].astype(narrowest(len(self._near)))
-        self.unusual.append((where, levels))  # perhaps of most rows
+        self.doubtful += int(np.count_nonzero(doubt))
+        self.levels[index] = np.where(doubt, OPEN, least)
         self._least += np.bincount(least, minlength=len(self._least))
         self._seen += len(index)
-
-    @property
-    def bulk(self) -> int:
-        """The level of the rows that are neither unusual nor doubtful."""
-        return self._bulk
 
     @property
     def decider(self) -> str:
@@ -248,23 +258,28 @@ class _Products:
     """Bounds on D_ij^2 from inner products of whitened rows.
 
     *Statement.* |D^2 - |zhat_i - rhat_j|^2| <= 4.2 relative (rho_i^2 + r_j^2), since D differs from |zhat_i - rhat_j| by at
-    most relative (rho_i + r_j) (1 + small). The product [-2 zhat, rho^2 + slack, 1][rhat, 1, r^2 + slack]^T has d + 2 terms
+    most relative (rho_i + r_j) (1 + small). The product [rho^2 + slack, 1, -2 zhat][1, r^2 + slack, rhat]^T has d + 2 terms
     and errs by at most 2 gamma_{d+5} (rho^2 + r^2), rho^2 and r^2 themselves by gamma_{d+2}. So with s = 5 relative +
     4 (d + 16) u and slack = s rho_i^2 (and s r_j^2) the product is an upper bound on D_ij^2, and a lower one once twice the
-    slacks are taken off; u is 2^-24 where the lengths are in float32, whose ``relative`` is then used. Underflow: 2^-60
-    (float32, where the thresholds are scaled to about 1) or 2^-800 is added to each slack.
+    slacks are taken off; u is 2^-24 where the lengths are in float32, whose ``relative`` is then used. Underflow: d + 2
+    products and twice d squares are off by 2^-1075 (2^-150) each, and what underflow adds to two vectors is kept apart as in
+    ``Lengths``, so four times its ``tiny`` is added to each slack.
 
     *Part of the coordinates.* With z = (z', z''), z.r >= z'.r' - |z''||r''|: the first coordinates and a length of the
     others, as one more coordinate, give an upper bound on D^2, with the same slack: lengths err by gamma_{d/2+2}, there are
-    d + 3 terms at most, and (2 (d + 5) + (d + 2) + (d/2 + 2)) u is below 4 (d + 16) u.
+    d + 3 terms at most (others are zero, or not numbers), and (2 (d + 5) + (d + 2) + (d/2 + 2)) u is below 4 (d + 16) u, by
+    a = (d/2 + 50) u. Squares of at most 3 d/4 other coordinates may underflow: a length is then off by
+    h <= (3 d/4 2^-1075)^(1/2), and the product of two by 2 h (rho + r) + 2 h^2 <= a (rho^2 + r^2) + 2 h^2/a + 2 h^2, where
+    2 h^2/a < 2^-1020 (2^-124 in float32): with room to spare that is in each slack.
     """
 
     def __init__(self, z: Floats, hi: Floats, lo: Floats, lengths: Lengths, near: Floats, far: Floats) -> None:
         self._finite = int(np.searchsorted(hi, math.ldexp(2.0**40, -lengths.power) if lengths.single else 2.0**400))
         self._hi, self._lo, self._near, self._far = hi, lo, near, far
+        self._chunk = max(16, min(_CHUNK, _PRODUCTS // max(1, self._finite)))
         d = z.shape[1]
         self._s = certified.product_error(d, lengths.unit, lengths.relative)
-        self._tiny = 2.0**-60 if lengths.single else 2.0**-800
+        self._tiny = (2.0**-124 if lengths.single else 2.0**-1020) + 4 * lengths.tiny / lengths.factor
         self._kind: type[np.floating[Any]] = np.float32 if lengths.single else np.float64
         self._r: NDArray[Any] = np.ldexp(z[: self._finite], lengths.power).astype(self._kind)
         squares = np.sum(self._r.astype(np.float64) ** 2, axis=1)
@@ -272,13 +287,14 @@ class _Products:
         self._slack = self._s * squares + self._tiny
         self._upper = near**2 / lengths.factor * _SAFE
         self._lower = far**2 / lengths.factor / _SAFE
-        self._right = self._columns(self._r, np.ones(self._finite))
-        d_parts = [share * d // 8 for share in _EIGHTHS] if d >= _PARTS_FROM else []
-        ones = np.ones(self._finite)
-        self._parts = [(part, self._columns(self._r[:, :part], _tail(self._r, part), ones)) for part in d_parts]
-
-    def _columns(self, z: NDArray[Any], other: Floats, *more: Floats) -> NDArray[Any]:
-        return np.column_stack([z, other, self._squares + self._slack, *more]).astype(self._kind)
+        self._parts = [share * d // 8 for share in _EIGHTHS] if d >= _PARTS_FROM else []
+        # The columns are those of _lefts.
+        self._right = np.column_stack([np.ones(self._finite), squares + self._slack, self._r]).astype(self._kind)
+        self._rights = []
+        for number, part in enumerate(self._parts):
+            tails = np.zeros((self._finite, len(self._parts) - number), dtype=self._kind)
+            tails[:, 0] = _tail(self._r, part)
+            self._rights.append(np.column_stack([tails, self._right[:, : 2 + part]]))
 
     def levels(self, batch: _Batch, allowed: Indices) -> tuple[Indices, Indices]:
         """Least and greatest possible level of each row of a batch."""
@@ -292,8 +308,8 @@ class _Products:
             far = self._beyond_limit(batch, slack, first, float(self._upper[goal]))
             most[~far] = np.minimum(most[~far], goal)
             rest = np.flatnonzero(far | (least < goal))
-        for start in range(0, len(rest), _CHUNK):
-            part = rest[start : start + _CHUNK]
+        for start in range(0, len(rest), self._chunk):
+            part = rest[start : start + self._chunk]
             low, high = self._counted(batch.take(part), slack[part], allowed, allowed_most)
             least[part], most[part] = np.maximum(least[part], low), np.minimum(most[part], high)
         return least, np.maximum(most, least)
@@ -307,30 +323,31 @@ class _Products:
         """Which rows are not surely within ``limit`` of all reference rows that are not surely near."""
         far = np.zeros(len(slack), dtype=bool)
         own = batch.squares + slack
-        lefts = [self._left(batch.z, part, own) for part, _ in self._parts]
-        whole = self._left(batch.z, batch.z.shape[1], own)
-        for rows in blocks(len(own), 2 * _CHUNK):
+        *lefts, whole = self._lefts(batch.z, own)
+        for rows in blocks(len(own), 2 * self._chunk):
             start = self._start(batch.radius[rows], first)
             cuts = self._cuts(float(own[rows][-1]), start, limit)
             unsure = np.zeros(rows.stop - rows.start, dtype=bool)
-            for (_, right), left, low, high in zip(self._parts, lefts, cuts, cuts[1:], strict=False):
-                unsure |= _over(left[rows], right[low:high], limit)
+            for right, some, low, high in zip(self._rights, lefts, cuts, cuts[1:], strict=False):
+                unsure |= _over(some[rows], right[low:high], limit)
             out = _over(whole[rows], self._right[cuts[-1] :], limit)
             again = np.flatnonzero(unsure & ~out)
             out[again] = _over(whole[rows.start + again], self._right[start : cuts[-1]], limit)
             far[rows] = out
         return far
 
-    def _left(self, z: NDArray[Any], part: int, own: Floats) -> NDArray[Any]:
-        """The left factor of a product with ``_right``, or with the right factor of a part."""
-        whole = part == z.shape[1]
-        left = np.empty((len(z), part + 2 + (not whole)), dtype=self._kind)
-        np.multiply(z[:, :part], -2, out=left[:, :part], casting="same_kind")
-        left[:, part] = own if whole else 2 * _tail(z, part)
-        left[:, part + 1] = 1.0
-        if not whole:
-            left[:, part + 2] = own
-        return left
+    def _lefts(self, z: NDArray[Any], own: Floats) -> list[NDArray[Any]]:
+        """The left factors of products with ``_rights`` and with ``_right``: columns of one array.
+
+        Those of a part go from its own to its last coordinate; the columns of other parts meet zeros.
+        """
+        count = len(self._parts)
+        left = np.empty((len(z), count + 2 + z.shape[1]), dtype=self._kind)
+        for number, part in enumerate(self._parts):
+            left[:, number] = 2 * _tail(z, part)
+        left[:, count], left[:, count + 1] = own, 1.0
+        np.multiply(z, -2, out=left[:, count + 2 :], casting="same_kind")
+        return [*(left[:, i : count + 2 + part] for i, part in enumerate(self._parts)), left[:, count:]]
 
     def _cuts(self, own: float, start: int, limit: float) -> list[int]:
         """For each part of the coordinates the reference rows, from the nearest on, for which it is likely to do.
@@ -339,7 +356,7 @@ class _Products:
         (1 - s)|z||r|. Solved for the largest |r| whose bound is below the limit.
         """
         d, cuts = self._r.shape[1], [start]
-        for part, _ in self._parts:
+        for part in self._parts:
             share = part / d
             half = math.sqrt(max(own, 0.0)) * (1 - share + _DEVIATIONS * math.sqrt(share / d))
             room = half**2 + limit - own
@@ -357,8 +374,8 @@ class _Products:
         beyond = self._lo[self._finite :] > (radius + self._far[-1]) / _SAFE
         allowed_least = allowed - int(np.count_nonzero(beyond))
         least, most = np.full(len(slack), count, dtype=np.int64), np.full(len(slack), count, dtype=np.int64)
-        left = np.column_stack([-2 * batch.z, batch.squares + slack, np.ones(len(slack))])
-        upper: NDArray[Any] = left.astype(self._kind) @ self._right[start:].T
+        *_, left = self._lefts(batch.z, batch.squares + slack)
+        upper: NDArray[Any] = left @ self._right[start:].T
         twice = 2 * (slack[:, None] + self._slack[start:])
         out = np.count_nonzero(upper - twice > self._lower[-1], axis=1)
         inner = np.flatnonzero(out <= allowed_least[-1])

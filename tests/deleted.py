@@ -32,9 +32,10 @@ def delete_float_path(patch: pytest.MonkeyPatch) -> None:
         return total, rest, np.full_like(error, np.inf)
 
     patch.setattr(certified, "float_whitening", lambda *_: None)
+    patch.setattr(certified, "kept_whitening", lambda *_: None)
     patch.setattr(certified, "whiten", unsure)
     patch.setattr(certified.Lengths, "of", unknown)
-    patch.setattr(certified, "transfer", lambda _, __, squares: np.full(len(squares), np.inf))
+    patch.setattr(certified, "transfer", lambda _, __, squares, **___: np.full(len(squares), np.inf))
     patch.setattr(screen, "_coordinate_length", lambda vectors, _: np.zeros(len(vectors)))
     patch.setattr(mean._Fine, "forms", open_forms)
 

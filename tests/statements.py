@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fastimpl import certified, covariance, limits, mean, rows, screen, sums
 from fastimpl.certified import Bounds, Lengths, Whitening
-from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows
+from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, inverse_root
 from fastimpl.grams import BlockGrams, usual_shift
 from fastimpl.limits import thresholds
 from fastimpl.rows import Centred, Sparse, Vectors
@@ -181,11 +181,11 @@ def tiny_vector_statement() -> bool:
 
 
 def invisible_vector_statement() -> bool:
-    """Vectors so short that the square of the length is no float any more, and the error is not zero all the same."""
-    y = np.random.default_rng(4).normal(size=(100, 2)) * 2.0**-700
-    w = plain(np.array([[1 / 3, 1 / 7], [0.0, 1 / 5]]), 2.0**-600)
+    """Vectors so short that the square of the length is no float any more, and W* as far from W as is allowed at all."""
+    y = np.linspace(0.9, 1, 9)[:, None] * 2.0**-537.5
+    w = plain(np.eye(1), 1.0, units=int(certified._TIGHT * 2.0**53 / 1.02))
     z, error = certified.whiten(Vectors((y,)), w)
-    return off(z, times(exactly(y), transposed(exactly(w.matrix))), error)
+    return off(z, [[v * (1 + w.units * Fraction(1, 2**53)) for v in row] for row in exactly(y)], error)
 
 
 def paired_statement(shift: int, scale: float, *, last: bool) -> bool:
@@ -237,15 +237,31 @@ def tiny_paired_statement() -> bool:
 
 def relative_statement(thin: int) -> bool:
     """An exact whitening of a thin matrix: ``relative`` bounds the errors of all vectors, however they lie."""
-    rng = np.random.default_rng(5)
+    vectors = thin_vectors(thin, 5)
+    return relative_holds(vectors, vectors, pairs=thin > 20)
+
+
+def relative_of_pairs_statement() -> bool:
+    """The same far thinner, for vectors along the long axis with mantissas found by a search: errors of half u^2 |W| |v|."""
+    some = np.random.default_rng(1).uniform(1.06, 1.1, 800)
+    return relative_holds(thin_vectors(62, 19), Vectors((np.column_stack([some, some]),)), pairs=True)
+
+
+def thin_vectors(thin: int, seed: int) -> Vectors:
+    """Two columns that are the same to a part in 2^thin."""
+    rng = np.random.default_rng(seed)
     plus, minus_ = np.repeat(rng.normal(size=(40, 1)), 2, axis=1), np.zeros((40, 2))
     minus_[:, 1] = 2.0**-thin * rng.normal(size=40)
-    vectors = Vectors((plus,), (minus_,))
-    unit = column_units(vectors)
-    w = certified.exact_whitening(QuadraticForm(gram(vectors, unit), unit))
-    assert (w.rest is not None) == (thin > 20)
+    return Vectors((plus,), (minus_,))
+
+
+def relative_holds(base: Vectors, vectors: Vectors, *, pairs: bool) -> bool:
+    unit = column_units(base)
+    w = certified.exact_whitening(QuadraticForm(gram(base, unit), unit))
+    assert (w.rest is not None) == pairs
     z, _ = certified.whiten(vectors, w)
-    true = times(minus(exactly(plus), exactly(minus_)), transposed(whole(w)))
+    exact = exactly(vectors.plus[0])
+    true = times(minus(exact, exactly(vectors.minus[0])) if vectors.minus else exact, transposed(whole(w)))
     off_by = map(squared, minus(exactly(z), true))
     return all(d <= Fraction(w.relative) ** 2 * squared(row) for d, row in zip(off_by, true, strict=True))
 
@@ -258,21 +274,42 @@ def whole(w: Whitening) -> Exact:
 
 
 def subnormal_entry_statement() -> bool:
-    """|W* - W| <= units u magnitude for entries of W so small that they are rounded as subnormal numbers.
+    """|W* - W| <= units u magnitude for an entry of W so small that it is off by as much as ``inverse_root`` may be.
 
     The columns are almost orthogonal: only two tiny entries, one in a row of each column, make a product at all.
     """
+
+    def as_promised(*arguments: Any) -> tuple[Rows, Rows]:
+        found, rest = inverse_root(*arguments)
+        assert 0 < abs(found[1, 0]) < 2.0**-1022
+        found[1, 0] += math.copysign(2.0**-1004 * (1 - 2.0**-10), found[1, 0])
+        return found, rest
+
     y = np.array([[0.6180339887, 0.0], [0.0, 0.1414213562], [2.0**-460 * 1.7320508, 2.0**-390]])
     vectors = Vectors((y,))
     unit = column_units(vectors)
     form = QuadraticForm(gram(vectors, unit), unit)
-    w = certified.exact_whitening(form)
-    assert 0 < abs(w.matrix[1, 0]) < 2.0**-1022
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certified, "inverse_root", as_promised)
+        w = certified.exact_whitening(form)
     b = Fraction(form.factor.b[1][0]) ** 2 / form.factor.diagonal[1]
     true = b * Fraction(4) ** (form.exponent // 2 - int(form.unit[0] + w.shift[0]))
     error = w.units * Fraction(2) ** -53 * Fraction(w.magnitude[1, 0])
     found = abs(Fraction(w.matrix[1, 0]))
     return max(found - error, Fraction(0)) ** 2 <= true <= (found + error) ** 2
+
+
+def divided_statement() -> bool:
+    """A whitening of ``count`` times G: its sizes are at least count^(1/2) times those of G, its W* is as near as it says."""
+    holds = True
+    for count, v in enumerate(full_mantissas(60, 26), 2):
+        w = plain(np.array([[v]]), v)
+        found = certified._divided(w, count)
+        holds &= Fraction(float(found.size[0])) ** 2 >= count * Fraction(v) ** 2
+        error = found.units * Fraction(1, 2**53) * Fraction(float(found.magnitude[0, 0]))
+        low, high = (Fraction(float(found.matrix[0, 0])) + side * error for side in (-1, 1))
+        holds &= low**2 * count <= Fraction(v) ** 2 <= high**2 * count
+    return holds
 
 
 # Forms ----------------------------------------------------------------------------------------------------------------
@@ -331,34 +368,43 @@ def single_vectors_statement() -> bool:
     """Float32 products of 2^7 that cancel: the error of the whitened vector is more than that of its length."""
     rng = np.random.default_rng(6)
     x = rng.normal(size=(60, 32))
-    x[:, 1] = x[:, 0] + 2.0**-7 * rng.normal(size=60)
+    x[:, 1] = x[:, 0] + 2.0**-7 * rng.uniform(1, 2, 60)  # so the first entry of W x is at least 1
     w = np.eye(32) * 2.0**-30
     w[0, 0], w[0, 1] = 2.0**7, -(2.0**7)
-    size = np.full(32, 2.0**-40)
-    size[:2] = 2.0
-    whitening = Whitening(w, np.abs(w), np.zeros(32, dtype=np.int64), size, 0.0, 0)
-    return lengths_statement(x, whitening, 1.0, single=True)
+    assert np.abs(x).max() < 4
+    return lengths_statement(x, plain(w, 4.0), 1.0, single=True)
 
 
 def invisible_lengths_statement(*, single: bool) -> bool:
     """Lengths whose squares underflow in float64, or in float32."""
-    d, scale = (40, 2.0**-90) if single else (3, 2.0**-560)
+    d, scale = (40, 2.0**-76) if single else (3, 2.0**-560)
     x = np.random.default_rng(7).normal(size=(40, d)) * scale
     return lengths_statement(x, plain(np.eye(d), 2.0**-58 if single else 1.0), 1.0, single=single)
 
 
+def flushed_lengths_statement() -> bool:
+    """Entries that float32 turns to zero, and a large W that would bring them back, beside one entry that float32 holds.
+
+    An error is the more of a squared length, and the less of what ``grow`` allows, the longer that other entry is.
+    """
+    w = np.zeros((8, 8))
+    w[0] = 2.0**58
+    x = np.full((8, 8), 2.0**-150 * (1 - 2.0**-10))
+    x[:, 0] = 2.0 ** -np.arange(126.0, 134.0)
+    return lengths_statement(x, plain(w), 2.0**-59, single=True)
+
+
 def underflowing_lengths_statement() -> bool:
-    """Scaled entries at the edge of underflow, which a large W brings back: see tiny_vector_statement."""
-    x = np.random.default_rng(4).normal(size=(100, 2))
-    w = np.eye(2) * 2.0**900
-    whitening = Whitening(w, w, np.full(2, -1072), np.full(2, 2.0**-900), 0.0, 0)
-    lengths = Lengths(Centred(x, np.zeros(2)), whitening, limit=1.0)
-    lower, upper = lengths.enclosed(lengths.of(slice(0, 100)))
-    true = [squared(row) * Fraction(4) ** (900 - 1072) for row in exactly(x)]
-    return all(
-        Fraction(lo) ** 2 <= v <= Fraction(hi) ** 2
-        for lo, v, hi in zip(lower.tolist(), true, upper.tolist(), strict=True)
-    )
+    """Scaled entries that lose some of their digits or nearly all, which a large W brings back: see tiny_vector_statement."""
+    x, w, holds = np.random.default_rng(4).uniform(1, 2, (100, 1)), np.eye(1) * 2.0**900, True
+    for shift in (-1074, -1072, *range(-1031, -1024)):
+        whitening = Whitening(w, w, np.array([shift]), np.array([2.0**-900]), 0.0, 0)
+        lengths = Lengths(Centred(x, np.zeros(1)), whitening, limit=1.0)
+        lower, upper = lengths.enclosed(lengths.of(slice(0, 100)))
+        true = [squared(row) * Fraction(4) ** (900 + shift) for row in exactly(x)]
+        sides = zip(lower.tolist(), true, upper.tolist(), strict=True)
+        holds &= all(Fraction(lo) ** 2 <= v <= Fraction(hi) ** 2 for lo, v, hi in sides)
+    return holds
 
 
 def line_statement() -> bool:
@@ -371,6 +417,19 @@ def line_statement() -> bool:
         found, upper = certified.above_line(Vectors((np.array([[v]]),)), whitening, line)
         holds &= len(found) == 1 and form <= Fraction(float(upper[0]))
     return holds
+
+
+def forms_above_statement() -> bool:
+    """The last steps from the length of a whitened vector to the form: length^2/(1 - epsilon), for full mantissas."""
+    lengths, epsilon = np.array(full_mantissas(60, 8)), 2.0**-12 / 3
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Lengths, "bar", lambda *_: -1.0)
+        patch.setattr(Lengths, "enclosed", lambda _, q: (q, lengths))
+        _, forms = certified.above_line(Vectors((lengths[:, None],)), plain(np.eye(1), epsilon=epsilon), 1.0)
+    return all(
+        Fraction(v) ** 2 <= (1 - Fraction(epsilon)) * Fraction(form)
+        for v, form in zip(lengths.tolist(), forms.tolist(), strict=True)
+    )
 
 
 def transfer_statement(scale: float = 1.0, units: int = 0) -> bool:
@@ -386,6 +445,25 @@ def transfer_statement(scale: float = 1.0, units: int = 0) -> bool:
         bound = certified.transfer(whitening, np.array([[other * 0.7]]), np.einsum("ij,ij->i", z, z))
         holds &= true <= Fraction(float(bound[0]))
     return holds
+
+
+def single_transfer_statement(scale: float, other: float) -> bool:
+    """The same from lengths in float32, of one column: W is such that W and the other matrix give the same."""
+    holds = True
+    for v in full_mantissas(60, 24):
+        y, w = np.array([[v * scale]]), np.array([[other]])
+        whitening = plain(w, 1.001 / other)
+        z = y.astype(np.float32) @ w.astype(np.float32)
+        bound = certified.transfer(whitening, w, np.einsum("ij,ij->i", z, z).astype(np.float64), single=True)
+        assert bound[0] < math.inf
+        holds &= (Fraction(v * scale) * Fraction(other)) ** 2 <= Fraction(float(bound[0]))
+    return holds
+
+
+def spectral_statement() -> bool:
+    """|A| of one number, and of equal numbers: d times as much."""
+    sizes = ((d, v) for d, count in ((1, 60), (40, 9)) for v in full_mantissas(count, 25))
+    return all(d * Fraction(v) <= Fraction(certified._spectral_norm(np.full((d, d), v))) for d, v in sizes)
 
 
 def transfer_that_cancels_statement() -> bool:
@@ -429,7 +507,7 @@ def removal_statement(*, looks_at: str, gone: Rows, moved_by: float = 0.0, error
         patch.setattr(certified, "norm_bounds", lambda *arguments: seen.append(arguments))
         unsure = np.full(len(gone), error)
         certified.removal_bounds(np.eye(d), np.zeros(d), gone, unsure, 0.0)
-        z = np.random.default_rng(10).normal(size=(200, d)) * (2.0**-1060 if looks_at == "underflow" else 1.0)
+        z = np.random.default_rng(10).normal(size=(200, d)) * (2.0**-540 if looks_at == "underflow" else 1.0)
         certified.removal_bounds(z, np.full(200, error), gone, unsure, 0.0)
     assert len(seen) == 2
     (v, _, epsilon), (moved, allowed, _) = seen
@@ -609,13 +687,34 @@ def product_statement(d: int, scale: float = 1.0, size: float = 1.0) -> bool:
     products, lengths = at._products, at.lengths
     q = lengths.of(slice(0, 60)).astype(np.float64)
     slack = products._s * q + products._tiny
-    left = np.column_stack([-2 * lengths.z, q + slack, np.ones(60)]).astype(products._kind)
+    *_, left = products._lefts(lengths.z, q + slack)
     upper = (left @ products._right.T).astype(np.float64) * lengths.factor
     lower = upper - 2 * (slack[:, None] + products._slack) * lengths.factor
     norms = np.sqrt(np.einsum("ij,ij->i", x[:30] / scale, x[:30] / scale))
     points = exactly(x[:30][np.argsort(norms, kind="stable")])  # products sort their reference rows by length
     true = [[squared([a - b for a, b in zip(p, r, strict=True)]) for r in points] for p in exactly(x)]
     return all(within(lower[i, j], true[i][j], upper[i, j]) for i, j in product(range(60), range(30)))
+
+
+def part_statement(*, single: bool) -> bool:
+    """Products of some coordinates where the squares of all others underflow in one row, and not in the other."""
+    edge, limit = (2.0**-75.5, 1.0) if single else (2.0**-537.5, 2.0**-980)
+    x = np.zeros((12, 40))
+    x[:, 10:] = 0.95 * edge
+    x[:6, 10:] *= -(2.0 ** (np.arange(11.0, 17.0) if single else np.arange(40.0, 46.0)))[:, None]
+    at = a_screen(x, 6, Fraction(limit), size=2.0**-58 if single else 1.0)
+    assert at.lengths.single == single
+    products, lengths = at._products, at.lengths
+    q = lengths.of(slice(0, 12)).astype(np.float64)
+    own = q + (products._s * q + products._tiny)
+    points = exactly(x[:6])  # by length
+    true = [[squared([a - b for a, b in zip(p, r, strict=True)]) for r in points] for p in exactly(x)]
+    assert products._parts
+    for left, right in zip(products._lefts(lengths.z, own), products._rights, strict=False):
+        upper = (left @ right.T).astype(np.float64) * lengths.factor
+        if not all(true[i][j] <= Fraction(float(upper[i, j])) for i, j in product(range(12), range(6))):
+            return False
+    return True
 
 
 # Covariance and rows --------------------------------------------------------------------------------------------------
@@ -632,14 +731,17 @@ def candidates_statement() -> bool:
 
 
 def spent_statement() -> bool:
-    """What the removed vectors have spent of the budget is at least the sum of their forms in the base."""
+    """What the removed vectors have spent of the budget is at least the sum of their forms in the base.
+
+    Of 128 numbers pairwise summation makes eight sums of 16: here each loses fifteen halves of the last digit of 1.
+    """
     holds = True
-    for forms in np.random.default_rng(18).uniform(0, 1, (60, 5)):
-        at = covariance._Descent.__new__(covariance._Descent)
-        at._state = covariance._Levels(6)
-        at._index, at._base, at._spent, at._budget = np.arange(6), np.append(forms, 0.0), 0.0, -1.0
-        at._z, at._error, at._gone, at._gone_error = np.zeros((6, 1)), np.zeros(6), [], []
-        at._remove(np.arange(6) < 5, 0)
+    for forms in (np.append(np.ones(8), np.full(120, 2.0**-53)), *np.random.default_rng(18).uniform(0, 1, (60, 5))):
+        at, count = covariance._Descent.__new__(covariance._Descent), len(forms)
+        at._state = covariance._Levels(count + 1)
+        at._index, at._base, at._spent, at._budget = np.arange(count + 1), np.append(forms, 0.0), 0.0, -1.0
+        at._z, at._error, at._gone, at._gone_error = np.zeros((count + 1, 1)), np.zeros(count + 1), [], []
+        at._remove(np.arange(count + 1) < count, 0)
         holds &= Fraction(at._spent) >= sum(map(Fraction, forms.tolist()))
     return holds
 
@@ -690,13 +792,14 @@ STATEMENTS: dict[str, Callable[[], bool]] = {
     "whitened vector below the roots of floats": invisible_vector_statement,
     "pairs of floats: a small coordinate": lambda: paired_statement(0, 1.0, last=False),
     "pairs of floats: the whole vector": lambda: paired_statement(0, 1.0, last=True),
-    "pairs of floats below the roots of floats": lambda: paired_statement(0, 2.0**-1072, last=True),
+    "pairs of floats below the roots of floats": lambda: paired_statement(0, 2.0**-589, last=True),
     "pairs of floats at the edge of underflow": tiny_paired_statement,
     "forms in pairs of floats": paired_forms_statement,
     "relative error": lambda: relative_statement(5),
     "relative error of pairs": lambda: relative_statement(40),
-    "relative error of pairs that cancel": lambda: relative_statement(58),
+    "relative error of pairs that cancel": relative_of_pairs_statement,
     "entries of W": subnormal_entry_statement,
+    "whitening of a multiple": divided_statement,
     "norm": length_statement,
     "norm, shorter": lambda: length_statement(-(2.0**-20)),
     "norm, longer": lambda: length_statement(2.0**-20),
@@ -707,12 +810,17 @@ STATEMENTS: dict[str, Callable[[], bool]] = {
     "lengths in float32 that cancel": single_vectors_statement,
     "lengths below the roots of floats": lambda: invisible_lengths_statement(single=False),
     "lengths below the roots of float32": lambda: invisible_lengths_statement(single=True),
+    "lengths of vectors that float32 turns to zero": flushed_lengths_statement,
     "lengths of vectors at the edge of underflow": underflowing_lengths_statement,
     "line": line_statement,
+    "forms above a line": forms_above_statement,
     "transfer": transfer_statement,
     "transfer of a rounded W": lambda: transfer_statement(units=1 << 20),
-    "transfer below the roots of floats": lambda: transfer_statement(2.0**-560),
+    "transfer below the roots of floats": lambda: transfer_statement(2.0**-537),
     "transfer that cancels": transfer_that_cancels_statement,
+    "transfer in float32": lambda: single_transfer_statement(1.0, 1 + 2.0**-8),
+    "transfer of vectors that float32 turns to zero": lambda: single_transfer_statement(2.0**-151.5, 2.0**88),
+    "spectral norm": spectral_statement,
     "surely above": lambda: above_statement(1, 1, 1.0),
     "surely above, many columns": lambda: above_statement(1, 40_000, 2.0**-8),
     "surely above, many vectors": lambda: above_statement(1000, 1, 2.0**-5),
@@ -751,6 +859,8 @@ STATEMENTS: dict[str, Callable[[], bool]] = {
     "product in float32": lambda: product_statement(40),
     "tiny product": lambda: product_statement(3, 2.0**-560),
     "tiny product in float32": lambda: product_statement(40, 2.0**-85, 2.0**-58),
+    "tiny part of a product": lambda: part_statement(single=False),
+    "tiny part of a product in float32": lambda: part_statement(single=True),
     "line of candidates": candidates_statement,
     "budget spent": spent_statement,
     "sums of four rows": four_rows_statement,

@@ -1,9 +1,9 @@
 """Error terms of the float filter, found in its source, and fastimpl with one of them too small.
 
 A term is an occurrence, inside a function, of a unit roundoff, of a small power of two (2^-18 and below), of a safety factor
-1 - 2^-40, of a call of an ``..._error`` function, of ``nextafter``, or, in arithmetic, of the error of a vector or of the
-residual of a matrix. It is named by its function and by the product that it
-stands in, so that names survive moves, and a new term has a new name.
+1 - 2^-46, of a call of an ``..._error`` function, of ``nextafter``, or, in arithmetic, of the error of a vector, of what it
+loses to underflow or of the residual of a matrix. It is named by its function and by the product that it stands in, so that
+names survive moves, and a new term has a new name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import importlib
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
@@ -34,9 +34,9 @@ MODULES = (
     "grams",
     "sums",
 )
-CONSTANTS = {"UNIT_ROUNDOFF", "_ROUNDING", "_UNDERFLOW"}
+CONSTANTS = {"UNIT_ROUNDOFF", "_ROUNDING"}
 SAFE = "_SAFE"
-CARRIED = {"residual", "error", "gone_error"}
+CARRIED = {"residual", "error", "gone_error", "underflow"}
 _SMALL = 18
 
 
@@ -72,11 +72,13 @@ def _called(node: ast.AST) -> str:
 
 
 def _is_term(node: ast.AST, above: ast.AST | None) -> bool:
-    """``above`` is what the node stands in, one step up."""
-    if isinstance(node, ast.Name) and node.id in CARRIED:
-        return isinstance(above, ast.BinOp)
+    """``above`` is what the node stands in, one step up. A unit that something is divided by bounds nothing."""
     name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    if name in CARRIED:
+        return isinstance(above, ast.BinOp)
     called = _called(node)
+    if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Div) and above.right is node:
+        return name == SAFE
     return name in CONSTANTS or name == SAFE or _is_power(node) or called.endswith("_error") or called == "nextafter"
 
 
@@ -91,18 +93,18 @@ def _shrunk(node: ast.expr, factor: float) -> ast.expr:
 
 
 class _Walk(ast.NodeTransformer):
-    """Numbers the terms of one function in the order of a depth-first walk, and replaces some of them."""
+    """Numbers the terms of one function in the order of a depth-first walk, and multiplies some of them by factors."""
 
-    def __init__(self, replace: Collection[int] = (), factor: float = 0.0) -> None:
+    def __init__(self, factors: Mapping[int, float]) -> None:
         self.texts: list[str] = []
         self._above: list[ast.AST] = []
-        self._replace, self._factor = replace, factor
+        self._factors = factors
 
     def visit(self, node: ast.AST) -> Any:
         if _is_term(node, self._above[-1] if self._above else None):
             self.texts.append(ast.unparse(self._product(node)))
-            if len(self.texts) - 1 in self._replace:
-                return _shrunk(node, self._factor)  # type: ignore[arg-type]  # a term is an expression
+            if (factor := self._factors.get(len(self.texts) - 1)) is not None:
+                return _shrunk(node, factor)  # type: ignore[arg-type]  # a term is an expression
             return node  # what is inside is no term of its own
         self._above.append(node)
         result = self.generic_visit(node)
@@ -138,7 +140,7 @@ def terms() -> tuple[Term, ...]:
     found = []
     for module in MODULES:
         for path, function in _functions(_source(module)):
-            walk = _Walk()
+            walk = _Walk({})
             walk.visit(function)
             seen: Counter[str] = Counter()
             for number, text in enumerate(walk.texts):
@@ -148,17 +150,17 @@ def terms() -> tuple[Term, ...]:
     return tuple(found)
 
 
-def shrink(patch: pytest.MonkeyPatch, some: Iterable[Term], factor: float) -> None:
-    """From now on these terms are ``factor`` times as large."""
-    numbers: dict[tuple[str, tuple[str, ...]], list[int]] = {}
-    for term in some:
-        numbers.setdefault((term.module, term.path), []).append(term.number)
+def shrink(patch: pytest.MonkeyPatch, factors: Mapping[Term, float]) -> None:
+    """From now on each of these terms is so many times as large."""
+    numbers: dict[tuple[str, tuple[str, ...]], dict[int, float]] = {}
+    for term, factor in factors.items():
+        numbers.setdefault((term.module, term.path), {})[term.number] = factor
     for (name, path), those in numbers.items():
         module = importlib.import_module(f"fastimpl.{name}")
         function = ast.parse(ast.unparse(dict(_functions(_source(name)))[path])).body[0]
-        changed = ast.fix_missing_locations(ast.Module([_Walk(those, factor).visit(function)], []))
+        changed = ast.fix_missing_locations(ast.Module([_Walk(those).visit(function)], []))
         space: dict[str, Any] = {}
-        code = compile(changed, f"<{name}.{'.'.join(path)} with terms times {factor}>", "exec", dont_inherit=True)
+        code = compile(changed, f"<{name}.{'.'.join(path)} with smaller terms>", "exec", dont_inherit=True)
         exec(code, vars(module), space)  # our own source, with numbers changed
         _put(patch, module, path, space[path[-1]])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import fastimpl
-from fastimpl import certified
+from fastimpl import certified, mean, rows
 from fastimpl.rows import read_rows
 from refimpl.parameters import PRINTED
 
@@ -110,6 +111,36 @@ def test_memory_is_a_block_and_not_a_matrix() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40e6  # the matrix of distances would take 160e6
+
+
+def bytes_a_row(job: Callable[[Rows], object], make: Callable[[int], Rows]) -> float:
+    """What each row more adds to the peak, the result included: what does not grow is in both of two peaks."""
+    peaks = []
+    for n in (60_000, 120_000):
+        x = make(n)
+        tracemalloc.start()
+        job(x)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    return (peaks[1] - peaks[0]) / 60_000
+
+
+UNUSUAL: dict[str, tuple[Callable[[int], Rows], Rows]] = {
+    "heavy": (lambda n: np.random.default_rng(n).standard_t(2, size=(n, 2)), np.eye(2)),
+    "ties": (lambda n: np.random.default_rng(n).choice([-2.0, -1.0, 1.0, 2.0], size=(n, 2)), np.diag([1.0, 2.5])),
+}
+
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+def test_a_row_takes_ten_bytes_where_most_have_unusual_levels(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight of its weight and two of its level. With small parts, so that nothing else grows at these sizes."""
+    for room, name in ((rows, "_PART"), (mean, "_CAREFULLY"), (mean, "_TOGETHER"), (mean, "_MOST_KNOWN")):
+        monkeypatch.setattr(room, name, 4096)
+    make, sigma = UNUSUAL[kind]
+    reference = list(range(0, 400, 7))
+    levels = fastimpl.stable_mean(make(60_000), sigma, 5, 12, reference).entry_level
+    assert np.bincount(levels).max() < 0.5 * len(levels)
+    assert bytes_a_row(lambda x: fastimpl.stable_mean(x, sigma, 5, 12, reference), make) <= 10
 
 
 def test_outliers_of_every_size_leave_one_by_one() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import multiprocessing
+import pickle
 import threading
 import time
 from _thread import start_new_thread
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +20,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import fastimpl
-from fastimpl import certified, covariance, grams, screen, threads
+from fastimpl import certified, covariance, grams, mean, rows, screen, threads
 from fastimpl.grams import BlockGrams, Watch, usual_shift
 from fastimpl.limits import outlier_limits, thresholds
-from fastimpl.rows import Sparse, Vectors, pairs
+from fastimpl.rows import Dense, Sparse, Vectors, pairs
 from refimpl.parameters import REPAIRED
+from refimpl.results import StableCovarianceResult
 
 Rows = NDArray[np.float64]
 N, D, K, LAMBDA = 60_000, 3, 12, 25
@@ -91,6 +97,131 @@ def test_what_a_watch_saw_changes_no_level(
     assert np.array_equal(watched.entry_level, plain.entry_level)
     assert np.array_equal(watched.weights, plain.weights)
     assert np.allclose(watched.covariance, plain.covariance, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize(("width", "lam"), [(9, 50), (40, 130)])
+def test_a_watch_in_float32_changes_no_level(width: int, lam: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heavy tail, so that it sees rows of many levels; the same rows watched in float64, and not at all."""
+    x = np.random.default_rng(width).standard_t(6, size=(N, width)) + 3.0
+    x[::20_000] *= 1e30
+    watch, found = covariance._watch, []
+    for make in (watch, lambda *some: double(watch(*some)), lambda *_: None):
+        monkeypatch.setattr(covariance, "_watch", make)
+        found.append(fastimpl.stable_covariance(x, lam, K))
+    levels = [result.entry_level for result in found]
+    assert np.array_equal(levels[0], levels[1])
+    assert np.array_equal(levels[0], levels[2])
+    assert len(set(levels[0])) > 5
+
+
+def double(watch: Watch | None) -> Watch:
+    assert watch is not None
+    assert watch.single
+    return watch._replace(single=False)
+
+
+# What the covariance stage keeps for the mean stage ---------------------------------------------------------------------
+
+
+def sums_anew(x: Rows, result: object, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the mean stage sums a Gram matrix of its own; its levels do not depend on that."""
+    made: list[object] = []
+
+    def counted(*some: object, **named: object) -> BlockGrams:
+        made.append(some)
+        return BlockGrams(*some, **named)  # type: ignore[arg-type]  # whatever it is called with
+
+    reference = list(range(0, len(x), 200))
+    with monkeypatch.context() as patch:
+        patch.setattr(mean, "BlockGrams", counted)
+        found = fastimpl.stable_mean(x, result, LAMBDA, K, reference).entry_level
+        count = len(made)
+        assert isinstance(result, StableCovarianceResult)
+        plain = StableCovarianceResult(result.covariance, result.score, result.weights, result.entry_level)
+        assert np.array_equal(found, fastimpl.stable_mean(x, plain, LAMBDA, K, reference).entry_level)
+        assert len(made) == count + 1  # nothing is known of a plain result
+    return count > 0
+
+
+@each_kind
+def test_the_mean_stage_takes_over_what_was_kept(
+    make: Callable[[np.random.Generator], Rows], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grams, "_WORTH_KEEPING", 0)
+    x = make(np.random.default_rng(8))
+    assert sums_anew(x, fastimpl.stable_covariance(x, LAMBDA, K), monkeypatch) == (
+        make is one_line
+    )  # it has no use for it
+
+
+@pytest.mark.parametrize("spread", [1e-6, 1e-7])
+@pytest.mark.parametrize(("far", "some"), [(0, 0), (5, 0), (5, 100)])
+def test_the_mean_stage_takes_over_what_was_refined(
+    spread: float, far: int, some: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two columns that are nearly one; rows far out, and rows whose weight is a part of one: with these it is another set."""
+    monkeypatch.setattr(grams, "_WORTH_KEEPING", 0)
+    x = clean(np.random.default_rng(13))
+    x[:, 0] = x[:, 1] + spread * x[:, 0]
+    x[:far] *= 1e6
+    x[100 : 100 + some, 0] += spread * np.linspace(0.05, 0.2, some)
+    result = fastimpl.stable_covariance(x, LAMBDA, K)
+    assert isinstance(result, covariance.KeptResult)
+    assert result.gram is not None
+    assert result.gram.refined is not None
+    partial = len(set(result.weights)) > 2
+    assert partial == (some > 0)
+    assert sums_anew(x, result, monkeypatch) == partial
+
+
+def test_what_was_kept_is_of_these_rows_and_counts_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of equal rows elsewhere, of rows written to, of a shorter view, of other levels; nor is it in a copy."""
+    monkeypatch.setattr(grams, "_WORTH_KEEPING", 0)
+    x = np.vstack([clean(np.random.default_rng(9)), np.zeros((1, D))])
+    good = fastimpl.stable_covariance(x, LAMBDA, K)
+    assert not sums_anew(x, good, monkeypatch)
+    assert sums_anew(x.copy(), good, monkeypatch)
+    assert sums_anew(x[1:], good, monkeypatch)
+    assert not sums_anew(x[:-1], good, monkeypatch)  # the odd row is in no pair: the same pairs
+    for other in (copy.copy(good), copy.deepcopy(good), pickle.loads(pickle.dumps(good))):
+        assert type(other) is StableCovarianceResult
+        assert np.array_equal(other.weights, good.weights)
+    levels = np.array(good.entry_level)
+    levels[5] = 2 * K
+    assert sums_anew(x, replace(good, entry_level=levels), monkeypatch)
+    x *= 2.0
+    assert sums_anew(x, good, monkeypatch)
+    x *= 0.5
+    assert not sums_anew(x, good, monkeypatch)
+
+
+def test_what_was_kept_does_not_keep_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grams, "_WORTH_KEEPING", 0)
+    x = clean(np.random.default_rng(10))
+    good = fastimpl.stable_covariance(x, LAMBDA, K)
+    assert isinstance(good, covariance.KeptResult)
+    assert good.gram is not None
+    assert good.gram.owner() is x
+    del x
+    gc.collect()
+    assert good.gram.owner() is None
+
+
+def test_little_data_leave_nothing_to_keep() -> None:
+    result = fastimpl.stable_covariance(np.random.default_rng(11).normal(size=(2000, D)), LAMBDA, K)
+    assert isinstance(result, covariance.KeptResult)
+    assert result.gram is None
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_row_spoiled_in_between_is_refused(value: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writing to a single row breaks the promise, and is not noticed as such."""
+    monkeypatch.setattr(grams, "_WORTH_KEEPING", 0)
+    x = clean(np.random.default_rng(12))
+    good = fastimpl.stable_covariance(x, LAMBDA, K)
+    x[4321, 1] = value
+    with pytest.raises(ValueError, match="x must be finite"):
+        fastimpl.stable_mean(x, good, LAMBDA, K, [0, 1, 2])
 
 
 @pytest.mark.parametrize("width", [8, 13])
@@ -177,6 +308,16 @@ def test_bounds_from_another_matrix_hold(spread: float, smaller: float) -> None:
     assert (low <= bounds).all() == (smaller == 1.0)
 
 
+def test_spectral_norms_are_bounded_closely() -> None:
+    """Diagonal matrices, whose norms are known; of one eigenvalue, of many, of tiny and of huge ones."""
+    for d in (1, 2, 50):
+        for sizes in (np.ones(d), np.r_[1.0, np.zeros(d - 1)], 0.5 ** np.arange(d)):
+            for scale in (-1e-3, 1.0, 1e5, 2.0**-60, 2.0**400):
+                bound = certified._spectral_norm(np.diag(scale * sizes))
+                squarings = {1.0: 4, -1e-3: 2, 1e5: 2}.get(scale, 0)  # as far as they stay in range
+                assert abs(scale) <= bound <= abs(scale) * d ** (0.5 / 2**squarings) * (1 + 1e-9)
+
+
 def test_a_singular_or_useless_matrix_says_nothing() -> None:
     y = np.random.default_rng(6).normal(size=(50, 2))
     vectors, none = Vectors((y,)), np.empty(0, dtype=np.int64)
@@ -224,21 +365,48 @@ def test_parts_come_back_in_order(count: int) -> None:
         threads.spread(lambda part: 1 // (part.stop - 3), 3, count)
 
 
+@pytest.mark.parametrize("table", [None, np.array([5, 0, 2, 2, 0, 7, 1, 1, 3])])
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.5])
 @pytest.mark.parametrize("size", [1, 2, 801])
-@pytest.mark.parametrize("middle", [3, 4])
-def test_gathered_integers_are_those_of_the_array(share: float, size: int, middle: int) -> None:
-    """Some of them usual after all, in parts and in any order, and whether the one in the middle is unusual or not."""
+def test_integers_are_the_same_in_an_array_and_in_a_list(
+    share: float, size: int, table: NDArray[np.int64] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is asked of them, with blocks that are smaller than the array."""
+    monkeypatch.setattr(rows, "_PART", 100)
     rng = np.random.default_rng([int(100 * share), size])
-    dense = np.where(rng.random(size) < share, rng.integers(0, 9, size), 3)
-    dense[size // 2] = middle
-    index = rng.permutation(np.flatnonzero((dense != 3) | (rng.random(size) < 0.01)))
-    parts = [(part, dense[part].astype(np.int16)) for part in np.array_split(index, 3)]
-    found, wanted = Sparse.gathered(size, 3, parts), Sparse.of(dense)
-    assert (found.size, found.usual, parts) == (wanted.size, wanted.usual, [])
-    assert np.array_equal(found.index, wanted.index)
-    assert np.array_equal(found.value, wanted.value)
-    assert (found.index.dtype, found.value.dtype) == (wanted.index.dtype, wanted.value.dtype)
+    whole: NDArray[np.integer[Any]] = np.where(rng.random(size) < share, rng.integers(0, 9, size), 3).astype(np.int16)
+    index = np.flatnonzero(whole != 3)
+    many: Sparse = Dense(whole, 3)
+    few = Sparse(size, 3, index, whole[index].astype(np.int64))
+    if table is not None:
+        whole, many, few = table[whole], many.mapped(table), few.mapped(table)
+    assert (many.size, many.usual, many.total(), many.held) == (few.size, few.usual, few.total(), few.held)
+    assert np.array_equal(many.dense(), whole)
+    block = slice(size // 3, size // 2)
+    asked: list[Callable[[Sparse], Sequence[NDArray[Any]]]] = [
+        lambda one: [one.index, one.value, one.left_out, one.dense(), one.block(block), *one.odd(block)],
+        lambda one: [one.histogram(count) for count in (1, 5, 9, 12)],
+        lambda one: one.spelled_out(np.arange(9.0) / 7, lambda: np.empty(size)),
+        lambda one: [
+            one.unlike(np.array(without, dtype=np.int64), 50) for without in ([], [0], np.flatnonzero(whole == 0))
+        ],
+    ]
+    for ask in asked:
+        assert all(np.array_equal(a, b) for a, b in zip(ask(many), ask(few), strict=True))
+    assert many.equals(few)
+    assert few.equals(many)
+    other = whole.copy()
+    other[-1] += 1
+    assert not many.equals(Dense(other, many.usual))
+
+
+def test_an_array_serves_where_many_are_unusual() -> None:
+    for count, kind in ((50, Sparse), (51, Dense)):
+        some = np.arange(800) >= 800 - count
+        assert type(Sparse.of(some.astype(np.int16))) is kind
+        assert type(Sparse.without(~some)) is kind
+        assert np.array_equal(Sparse.of(some.astype(np.int16)).dense(), some)
+        assert np.array_equal(Sparse.without(~some).dense(), ~some)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
