@@ -211,7 +211,7 @@ def float_whitening(grams: BlockGrams, counts: Sparse) -> Whitening | None:
     Columns are scaled anew if the kept Gram matrices under- or overflow, and an ill-conditioned matrix is whitened again in
     the coordinates that a first attempt gives (stage F2).
     """
-    if np.count_nonzero(counts.value) + (counts.size - len(counts.index)) * bool(counts.usual) < grams.vectors.width:
+    if counts.held < grams.vectors.width:
         return None
     given, total = grams, grams.total(counts)
     if not _in_range(total):
@@ -327,12 +327,12 @@ def _refined_whitening(grams: BlockGrams, counts: Sparse, gram: Floats) -> White
 
 
 def _white_gram(grams: BlockGrams, counts: Sparse, w: Floats) -> Floats:
-    weights, steps, transposed = counts.dense(), blocks(counts.size, grams.step), np.ascontiguousarray(w.T)
+    steps, transposed = blocks(counts.size, grams.step), np.ascontiguousarray(w.T)
 
     def work(part: range) -> Floats:
         total, buffer = np.zeros_like(w), np.empty((grams.step, len(w)))
         for block in steps[part.start : part.stop]:
-            rows, c = grams.read(block, buffer), weights[block]
+            rows, c = grams.read(block, buffer), counts.block(block)
             if not c.all():
                 rows[c == 0] = 0.0
             z = rows @ transposed
@@ -576,10 +576,10 @@ class Lengths:
         return np.asarray(squares @ self._ones)
 
 
-def above_line(reader: Reader, whitening: Whitening, line: float) -> tuple[Indices, Floats]:
-    """The vectors whose forms are not surely at most ``line``, and upper bounds on their forms."""
+def above_line(reader: Reader, whitening: Whitening, line: float, some: slice = slice(None)) -> tuple[Indices, Floats]:
+    """The vectors whose forms are not surely at most ``line``, and upper bounds on their forms; of ``some`` blocks."""
     lengths = Lengths(reader, whitening, limit=line)
-    bar, parts = lengths.bar(line * (1 - whitening.epsilon)), blocks(len(reader), reader.step)
+    bar, parts = lengths.bar(line * (1 - whitening.epsilon)), blocks(len(reader), reader.step)[some]
 
     def work(part: Iterator[int]) -> list[tuple[Indices, Floats]]:
         own, found = lengths.split(), []

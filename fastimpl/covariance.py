@@ -8,7 +8,7 @@ arithmetic looks only at what is left in doubt on a set that no proved removal c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from fastimpl import certified
 from fastimpl.certified import Bounds, Whitening
-from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, rounded
+from fastimpl.exact import QuadraticForm, column_units, integer_rows, rounded
 from fastimpl.grams import BlockGrams, KeptGram, Watch, blocks, usual_shift
 from fastimpl.limits import Ratio, Thresholds, enclose, outlier_limits, thresholds
 from fastimpl.rows import (
+    READ_ROWS,
     Dense,
     Floats,
     Indices,
@@ -56,6 +57,9 @@ _LARGEST_BUDGET = 0.25
 _MANY = 256  # candidates that cost next to nothing
 _FEWEST_BLOCKS = 16
 _MOST_SUSPECTS = 4096
+_LARGE_BLOCK = 1 << 17
+_TOGETHER, _FEWEST_TOGETHER = 1 << 16, 256  # numbers, and vectors, that become integers together
+_AT_ONCE = 64  # blocks in which candidates are sought together
 _SAMPLE = 4096
 _SAMPLE_OF_SAMPLE = 512
 _WATCHED = 128  # columns up to which a watch pays
@@ -226,7 +230,7 @@ def second_moment_result(
     window_levels = edition.weight_levels(k, window)
     table = level_counts(np.arange(len(levels) + 1), window_levels)
     weights, narrow = entry.spelled_out(table / float(len(window_levels) * m), room)
-    counts = Sparse(m, int(table[entry.usual]), entry.index, table[entry.value])
+    counts = entry.mapped(table)
     sums = grams.total(counts)
     covariance = _weighted_second_moment(grams, counts, sums, (1 + paired) * len(window_levels) * m)
     kept = KeptGram.of(grams, counts, sums) if paired else None
@@ -272,7 +276,7 @@ def _weighted_second_moment(grams: BlockGrams, counts: Sparse, sums: Floats, tot
     if np.all((sizes >= 2.0**-800) & (sizes <= 2.0**800)):
         second = np.ldexp(second, -(grams.shift[:, None] + grams.shift[None, :]))
     else:
-        second = _carefully_weighted(grams.vectors, counts.dense() / float(total))
+        second = _carefully_weighted(grams.vectors, counts, total)
     if not np.isfinite(second).all():  # an entry may be finite, even 0, where the rounding of large terms overflows
         return _exactly_weighted(grams.vectors, counts, total)
     return np.asarray(np.tril(second) + np.tril(second, -1).T)
@@ -286,18 +290,17 @@ def _exactly_weighted(vectors: Vectors, counts: Sparse, total: int) -> Floats:
     return np.array([[rounded(int(v), total, power) for v, power in zip(*row, strict=True)] for row in rows])
 
 
-def _carefully_weighted(vectors: Vectors, weights: Floats) -> Floats:
+def _carefully_weighted(vectors: Vectors, counts: Sparse, whole: int) -> Floats:
     """The same where columns of zeros or of wild sizes under- or overflow: every column scaled by its largest entry."""
     total = np.zeros((vectors.width, vectors.width))
-    held = np.flatnonzero(weights)
     largest = np.zeros(vectors.width)
-    for block in blocks(len(held)):
-        part = _quartered(vectors.take(held[block]))
+    for held, _ in counts.places(READ_ROWS):
+        part = _quartered(vectors.take(held))
         largest = np.maximum(largest, np.abs(part).max(axis=0, initial=0.0))
     shift = -np.frexp(largest)[1].astype(np.int64)
-    for block in blocks(len(held)):
-        scaled = np.ldexp(_quartered(vectors.take(held[block])), shift)
-        total += scaled.T @ (scaled * weights[held[block], None])
+    for held, count in counts.places(READ_ROWS):
+        scaled = np.ldexp(_quartered(vectors.take(held)), shift)
+        total += scaled.T @ (scaled * (count / float(whole))[:, None])
     return np.asarray(np.ldexp(total, 4 - (shift[:, None] + shift[None, :])))
 
 
@@ -319,32 +322,39 @@ class _ExactGram:
         self._vectors = vectors
         self._unit: NDArray[np.int64] | None = None
         self._matrix: fmpz_mat | None = None
-        self._members: Indices = np.empty(0, dtype=np.int64)
+        self._members = np.empty(0, dtype=bool)
         self._form: QuadraticForm | None = None
 
-    def form(self, alive: Indices) -> QuadraticForm:
+    def form(self, alive: NDArray[np.bool_]) -> QuadraticForm:
         """V -> v^T G^-1 v for the Gram matrix G of the vectors ``alive``."""
-        if self._form is not None and len(alive) == len(self._members):
+        size, before = int(np.count_nonzero(alive)), int(np.count_nonzero(self._members))
+        if self._form is not None and size == before:
             return self._form  # the set only shrinks, so equal sizes are equal sets
         if self._unit is None:
             self._unit = column_units(self._vectors)
-        left = np.setdiff1d(self._members, alive, assume_unique=True)
-        if self._matrix is None or len(left) > len(alive):
-            self._matrix = gram(self._vectors.take(alive), self._unit)
+        if self._matrix is None or before - size > size:
+            self._matrix = exact_sums(self._vectors, Sparse.without(alive), self._unit)[0]
         else:
-            self._matrix -= gram(self._vectors.take(left), self._unit)
-        self._members, self._form = alive, QuadraticForm(self._matrix, self._unit)
+            self._matrix -= exact_sums(self._vectors, Sparse.without(self._members & ~alive), self._unit)[0]
+        self._members, self._form = alive.copy(), QuadraticForm(self._matrix, self._unit)
         return self._form
 
-    def exceed(self, alive: Indices, index: Indices, threshold: Ratio) -> tuple[NDArray[np.bool_], Bounds]:
+    def exceed(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> tuple[NDArray[np.bool_], Bounds]:
         """Which vectors of ``index`` have a form above the threshold, decided exactly, and enclosures of the forms."""
-        form = self.form(alive)
+        form, together = self.form(alive), max(_FEWEST_TOGETHER, _TOGETHER // self._vectors.width)
+        parts = [self._exceed(form, index[part], threshold) for part in blocks(len(index), together)]
+        above, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return above, Bounds(lower, upper)
+
+    def _exceed(
+        self, form: QuadraticForm, index: Indices, threshold: Ratio
+    ) -> tuple[NDArray[np.bool_], Floats, Floats]:
         where, kind = distinct(self._vectors.take(index))
         numerators, denominator = form.values(integer_rows(self._vectors.take(index[where]), form.unit))
         certified.note("exact", len(where))
         above = [v * threshold.denominator > threshold.numerator * denominator for v in numerators]
         sides = np.array([enclose(v, denominator) for v in numerators], dtype=np.float64)
-        return np.array(above)[kind], Bounds(sides[kind, 0], sides[kind, 1])
+        return np.array(above)[kind], sides[kind, 0], sides[kind, 1]
 
 
 def good_subset_levels(
@@ -377,7 +387,7 @@ def good_subset_levels(
     while ell >= 0 and state.left and not (halt is not None and state.missing and halt(state.missing, ell)):
         whitening = whitening or _whitening(state, floats, integers)
         if whitening is None:  # singular: every norm is infinite
-            state.remove(np.flatnonzero(state.alive), ell + 1)
+            state.remove_all(ell + 1)
             break
         ell = _Descent(floats, state, limits, whitening, integers).run(ell, halt)
         whitening = None
@@ -390,7 +400,7 @@ class _Levels:
     def __init__(self, m: int) -> None:
         self.alive = np.ones(m, dtype=bool)
         self.left = m
-        self._gone: list[tuple[Indices, int]] = [(np.empty(0, dtype=np.int64), 0)]
+        self._gone: list[tuple[NDArray[np.integer[Any]], int]] = [(np.empty(0, dtype=np.int64), 0)]
         self._levels: NDArray[np.integer[Any]] | None = None  # of all, once many are gone
 
     @property
@@ -398,13 +408,18 @@ class _Levels:
         """How many are gone."""
         return len(self.alive) - self.left
 
-    def remove(self, index: Indices, level: int) -> None:
+    def remove(self, index: NDArray[np.integer[Any]], level: int) -> None:
         """These vectors are in the set of ``level``, and in none below."""
         self.alive[index] = False
         self.left -= len(index)
         self._gone.append((index, level))
         if self._levels is not None or is_many(self.missing, len(self.alive)):
             self._write_down()
+
+    def remove_all(self, level: int) -> None:
+        """The same for all that are still in."""
+        for block in blocks(len(self.alive), _LARGE_BLOCK):
+            self.remove(block.start + np.flatnonzero(self.alive[block]), level)
 
     def _write_down(self) -> None:
         largest = max(level for _, level in self._gone)
@@ -596,7 +611,7 @@ def _whitening(state: _Levels, floats: BlockGrams, integers: _ExactGram) -> Whit
     whitening = certified.float_whitening(floats, state.counts())
     if whitening is not None:
         return whitening
-    form = integers.form(np.flatnonzero(state.alive))
+    form = integers.form(state.alive)
     certified.note("exact", 1)  # the rank
     return None if form.is_singular else certified.exact_whitening(form)
 
@@ -615,33 +630,69 @@ class _Descent:
         self._floats, self._vectors, self._state, self._limits = floats, floats.vectors, state, limits
         self._whitening, self._integers = whitening, integers
         self._budget = _first_budget(limits)
-        self._collect()
         self._gone = [np.empty((0, floats.vectors.width))]
         self._gone_error = [np.empty(0)]
         self._spent = 0.0
-        certified.note("float", state.left - len(self._index))
 
-    def _collect(self) -> None:
-        """The candidates, for as large a budget as leaves them few."""
+    def _above(self) -> list[NDArray[np.integer[Any]]]:
+        """Who may be a candidate, for as large a budget as leaves them few."""
         tight = min(_LARGEST_BUDGET, len(self._limits.exact) * float(self._limits.above[-1]))
-        line = self._line(self._budget)
-        index, forms = _remembered(self._floats, self._whitening, line) or certified.above_line(
-            self._vectors, self._whitening, line
-        )
-        alive = self._state.alive[index]
-        index, forms = index[alive], forms[alive]
-        if len(index) > _MANY + len(self._vectors) // 1000:
-            self._budget = tight
-            index = index[~(forms <= self._line(tight))]
-        kept = [self._certified(index[block]) for block in blocks(len(index))] or [self._certified(index)]
-        self._index, self._z, self._error, lower, upper = (np.concatenate(part) for part in zip(*kept, strict=True))
+        line, most, count = self._line(self._budget), _MANY + len(self._vectors) // 1000, 0
+        narrow = narrowest(len(self._vectors))
+        pairs: list[tuple[Indices, Floats]] = []
+        found: list[NDArray[np.integer[Any]]] = []
+        for index, forms in self._looked_for(line):
+            alive = self._state.alive[index]
+            pairs.append((index[alive], forms[alive]))
+            count += len(pairs[-1][0])
+            if count > most:
+                self._budget, line = tight, self._line(tight)
+                found.extend(some[~(sizes <= line)].astype(narrow) for some, sizes in pairs)
+                pairs.clear()
+        return found or [index for index, _ in pairs]
+
+    def _looked_for(self, line: float) -> Iterator[tuple[Indices, Floats]]:
+        """Vectors that may be above the line, and bounds on their forms, some blocks at a time."""
+        known = _remembered(self._floats, self._whitening, line)
+        if known is not None:
+            yield known
+            return
+        for some in blocks(-(-len(self._vectors) // self._vectors.step), _AT_ONCE):
+            yield certified.above_line(self._vectors, self._whitening, line, some)
+
+    def _collect(self, ell: int) -> bool:
+        """The candidates; False if those that go at level ell use up the base, and are gone.
+
+        Then nothing has been kept of anybody: whether most are candidates or most go, it takes no more than their numbers.
+        """
+        left, goes, count, used = self._state.left, float(self._limits.above[ell]), 0, False
+        kept: list[tuple[NDArray[Any], ...]] = []
+        for index in (part[block] for part in self._above() for block in blocks(len(part)) or [slice(0)]):
+            part = self._certified(index)
+            kept.append(part)
+            count += len(part[0])
+            self._spent += float(np.sum(part[4][part[3] > goes]))
+            if used or self._spent > self._budget:  # a matter of cost only: who goes, goes whatever it sums to
+                used = True
+                while kept:
+                    some, _, _, lower, _ = kept.pop()
+                    self._state.remove(some[lower > goes], ell + 1)
+        certified.note("float", left - count)
+        if used:
+            certified.note("float", left - self._state.left)
+            return False
+        self._spent = 0.0
+        columns = [list(column) for column in zip(*kept, strict=True)]
+        kept.clear()
+        self._index, self._z, self._error, lower, upper = (np.concatenate(columns.pop(0)) for _ in range(5))
         self._bounds, self._base = Bounds(lower, upper), upper.copy()
         self._told = np.zeros(len(self._index), dtype=bool)  # whose bounds come from integers, and not from floats
+        return True
 
     def _line(self, budget: float) -> float:
         return float(self._limits.below[0]) * (1 - budget) * (1 - 2.0**-46)
 
-    def _certified(self, index: Indices) -> tuple[Indices, Floats, Floats, Floats, Floats]:
+    def _certified(self, index: NDArray[np.integer[Any]]) -> tuple[Any, Floats, Floats, Floats, Floats]:
         z, error = certified.whiten(self._vectors.take(index), self._whitening)
         bounds = certified.norm_bounds(z, error, self._whitening.epsilon)
         keep = bounds.upper > self._line(self._budget)
@@ -649,6 +700,8 @@ class _Descent:
 
     def run(self, ell: int, halt: Halt | None) -> int:
         """Go down from level ell; returns the level to go on with, -1 when done."""
+        if not self._collect(ell):
+            return -1 if halt is not None and halt(self._state.missing, ell) else ell
         while ell >= 0:
             out = self._bounds.lower > self._limits.above[ell]
             certified.note("float", int(np.count_nonzero(out & ~self._told)))
@@ -668,8 +721,7 @@ class _Descent:
         doubt = self._bounds.upper > self._limits.below[ell]
         if doubt.any():
             where = np.flatnonzero(doubt)
-            alive = np.flatnonzero(self._state.alive)
-            above, sides = self._integers.exceed(alive, self._index[where], self._limits.exact[ell])
+            above, sides = self._integers.exceed(self._state.alive, self._index[where], self._limits.exact[ell])
             self._bounds.lower[where], self._bounds.upper[where] = sides
             self._told[where] = True
             out = np.zeros(len(self._index), dtype=bool)

@@ -69,9 +69,10 @@ def column_units(*parts: Vectors) -> NDArray[np.int64]:
     """For each column the largest unit of which every entry of every part is a multiple (0 for a column of zeros)."""
     width = parts[0].width
     lowest = np.full(width, _ZERO, dtype=np.int64)
-    for values in (member for vectors in parts for member in vectors.parts):
-        for start in range(0, len(values), _BLOCK):
-            lowest = np.minimum(lowest, _bits(values[start : start + _BLOCK]).low.min(axis=0, initial=_ZERO))
+    for vectors in parts:
+        for start in range(0, len(vectors), _BLOCK):
+            for values in vectors.take(slice(start, start + _BLOCK)).parts:
+                lowest = np.minimum(lowest, _bits(values).low.min(axis=0, initial=_ZERO))
     return np.where(lowest == _ZERO, 0, lowest)
 
 

@@ -186,7 +186,9 @@ class BlockGrams:
     def finite(self) -> bool:
         """Whether all vectors are sure to be finite."""
         return bool(np.isfinite(self.plain).all()) and all(
-            np.isfinite(part).all() for part in self.vectors.take(self.without).parts
+            np.isfinite(part).all()
+            for some in blocks(len(self.without))
+            for part in self.vectors.take(self.without[some]).parts
         )
 
     def read(self, block: slice, buffer: Floats | None = None) -> Floats:
@@ -196,26 +198,22 @@ class BlockGrams:
 
     def total(self, counts: Sparse) -> Floats:
         """sum_i c_i S v_i v_i^T S over all blocks; vectors with c_i = 0 do not take part, whatever they are."""
-        odd = counts.value != counts.usual
-        out = counts.index[odd & (counts.value == 0)]
-        other = np.concatenate(
-            [np.setxor1d(out, self.without, assume_unique=True), counts.index[odd & (counts.value != 0)]]
-        )
-        dirty = np.zeros(len(self.blocks), dtype=bool)
-        dirty[other // (self.blocks[0].stop or 1)] = True
+        dirty = counts.unlike(self.without, self.blocks[0].stop or 1)
         total: Floats = counts.usual * self.plain[~dirty].sum(axis=0)
         for i in np.flatnonzero(dirty).tolist():
             total += self._redo(i, counts)
         return total
 
     def _redo(self, i: int, counts: Sparse) -> Floats:
-        odd = counts.within(self.blocks[i])
-        index, value = counts.index[odd], counts.value[odd]
+        block = self.blocks[i]
+        index, value = counts.odd(block)
         if value.any():
-            return self._weighted_sum(self.blocks[i], counts)
-        key = index.tobytes()  # all that are odd are out: the same sum serves every usual count
+            return self._weighted_sum(block, counts)
+        out = np.zeros(block.stop - block.start, dtype=bool)
+        out[index - block.start] = True
+        key = np.packbits(out).tobytes()  # all that are odd are out: the same sum serves every usual count
         if i not in self._redone or self._redone[i][0] != key:
-            self._redone[i] = (key, self._sum(self.blocks[i], index, np.empty_like(self.plain[i]), self._summand))
+            self._redone[i] = (key, self._sum(block, index, np.empty_like(self.plain[i]), self._summand))
         return counts.usual * self._redone[i][1]
 
     def _sum(self, block: slice, out: Indices, into: Floats, buffer: Floats, watcher: _Watcher | None = None) -> Floats:

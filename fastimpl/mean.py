@@ -18,13 +18,12 @@ from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import fmpz_mat
 from numpy.typing import NDArray
 
 from fastimpl import certified
 from fastimpl.certified import Bounds, Whitening
 from fastimpl.covariance import KeptResult, level_counts, score_of
-from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, inverse_root, matrix_form
+from fastimpl.exact import QuadraticForm, column_units, integer_rows, inverse_root, matrix_form
 from fastimpl.grams import BlockGrams, KeptGram, blocks, column_sums, usual_shift
 from fastimpl.limits import Ratio, Thresholds, distance_limits, enclose, thresholds
 from fastimpl.rows import (
@@ -46,6 +45,7 @@ from fastimpl.rows import (
     stands_out,
 )
 from fastimpl.screen import OPEN, Screen, centre_of, tight_centre
+from fastimpl.sums import exact_sums
 from fastimpl.threads import share, thread_count
 from refimpl.parameters import (
     REPAIRED,
@@ -110,11 +110,7 @@ class Metric:
             assert self.matrix is not None
             return matrix_form(self.matrix, column_units(points))
         unit = column_units(points, self.vectors)
-        total = fmpz_mat(self.vectors.width, self.vectors.width)
-        counts = self.counts.dense()
-        for count in np.unique(counts[counts > 0]).tolist():
-            total += gram(self.vectors.take(np.flatnonzero(counts == count)), unit) * count
-        return QuadraticForm(total, unit)
+        return QuadraticForm(*exact_sums(self.vectors, self.counts, unit))
 
     @cached_property
     def whitening(self) -> Whitening | None:
@@ -160,9 +156,10 @@ def metric_of(x: Floats, covariance: Covariance, k: int, edition: Edition) -> Me
 
 def weight_counts(entry_level: Sequence[int] | NDArray[np.integer[Any]], levels: range) -> tuple[Sparse, int]:
     """The counts c_i that entry levels stand for, and how many weight levels there are: what k is in (1/(2 k m)) sum c_i."""
-    entry = Sparse.of(np.asarray(entry_level))
-    usual = int(level_counts([entry.usual], levels)[0])
-    return Sparse(entry.size, usual, entry.index, level_counts(entry.value, levels)), len(levels)
+    entry = np.asarray(entry_level)
+    if len(entry) and not 0 <= entry.min() <= entry.max() <= levels.stop:
+        entry = entry.clip(0, levels.stop)  # which counts the same
+    return Sparse.of(entry).mapped(level_counts(np.arange(levels.stop + 1), levels)), len(levels)
 
 
 def _shares_by_weight(result: StableCovarianceResult) -> tuple[Sparse, int]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from flint import fmpz_mat
+from numpy.typing import NDArray
 
 from fastimpl.covariance import good_subset_levels, level_counts, score_of, settled, watched_grams
 from fastimpl.exact import QuadraticForm
@@ -126,7 +128,7 @@ class Lifted(Vectors):
         """The row (0, c), READ_ROWS times: numpy is slow at subtracting one short row from many."""
         return np.tile(self._row, (READ_ROWS, 1))
 
-    def take(self, index: Indices | slice) -> Vectors:
+    def take(self, index: NDArray[np.integer[Any]] | slice) -> Vectors:
         """The vectors of some indices."""
         rows = _with_ones(self.points[index])
         return Vectors((rows,), (self._centres(len(rows)),))

@@ -181,7 +181,7 @@ class Vectors:
         """All arrays, those to be added first."""
         return self.plus + self.minus
 
-    def take(self, index: Indices | slice) -> Vectors:
+    def take(self, index: NDArray[np.integer[Any]] | slice) -> Vectors:
         """The vectors of some indices."""
         return Vectors(tuple(part[index] for part in self.plus), tuple(part[index] for part in self.minus))
 
@@ -252,7 +252,7 @@ class Centred:
         some = np.tile(self.centre, _TILE)  # numpy repeats long rows faster
         return np.tile(some, self.step // _TILE).reshape(self.step, -1)
 
-    def take(self, index: Indices | slice) -> Vectors:
+    def take(self, index: NDArray[np.integer[Any]] | slice) -> Vectors:
         """The vectors of some indices."""
         rows = self.points[index]
         return Vectors((rows,), (np.broadcast_to(self.centre, rows.shape),))
@@ -344,6 +344,27 @@ class Sparse:
         """Those positions of ``index`` that lie in a block, and the integers there."""
         odd = self.within(block)
         return self.index[odd], self.value[odd]
+
+    def plain(self) -> Sparse:
+        """One where the usual integer is, zero at the positions that are called unusual."""
+        return Sparse(self.size, 1, self.index, np.zeros_like(self.index))
+
+    def rest(self) -> Sparse:
+        """The integers at the positions that are called unusual, zero elsewhere."""
+        return Sparse(self.size, 0, self.index, self.value)
+
+    def places(self, count: int, value: int | None = None) -> Iterator[tuple[Indices, Indices]]:
+        """Where the integers are not zero, or are ``value``, so many at a time, and the integers there."""
+        index, found = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        for block in _parts(self.size):
+            here = self.block(block)
+            where = (here != 0 if value is None else here == value).nonzero()[0]
+            index, found = np.concatenate([index, block.start + where]), np.concatenate([found, here[where]])
+            whole = len(index) - len(index) % count
+            yield from ((index[at : at + count], found[at : at + count]) for at in range(0, whole, count))
+            index, found = index[whole:], found[whole:]
+        if len(index):
+            yield index, found
 
     def within(self, block: slice) -> slice:
         """Which of ``index`` lie in a block."""
@@ -445,6 +466,18 @@ class Dense(Sparse):
 
         spread(fill, self.size, thread_count(_NEW_ROW * self.size))
         return weights, values
+
+    def plain(self) -> Sparse:
+        """One where the usual integer is, zero at the positions that are called unusual."""
+        size = len(self._table) if self._table is not None else 1 + max(self._level, int(self.levels.max(initial=0)))
+        return Dense(self.levels, self._level, (np.arange(size) == self._level).astype(np.int64))
+
+    def rest(self) -> Sparse:
+        """The integers at the positions that are called unusual, zero elsewhere."""
+        size = len(self._table) if self._table is not None else 1 + max(self._level, int(self.levels.max(initial=0)))
+        table = self._meaning(np.arange(size))
+        table[self._level] = 0
+        return Dense(self.levels, self._level, table)
 
     @property
     def left_out(self) -> Indices:

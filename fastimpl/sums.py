@@ -26,6 +26,7 @@ from fastimpl.rows import Floats, Indices, Sparse, Vectors
 __all__ = ["cholesky", "enclosed_sums", "exact_sums"]
 
 _BLOCK = 2048
+_NUMBERS = 1 << 18  # that become integers together
 _FLUSH = 512  # blocks whose integers an int64 holds
 _CUTS = (1.5 * 2.0**31, 1.5 * 2.0**10)  # adding and subtracting these rounds to multiples of 2^-21 and 2^-42
 _UNITS = (-42, -63, -84)  # of h1 h1, h1 h2 and h2 h2
@@ -39,7 +40,7 @@ def enclosed_sums(vectors: Vectors, counts: Sparse) -> list[list[Ball]] | None:
 
     Rows of another than the usual count, which are few, are summed as integers.
     """
-    usual = Sparse(counts.size, 1, counts.index, np.zeros_like(counts.index))
+    usual = counts.plain()
     top = _tops(vectors, usual)
     if top is None or len(vectors.minus) > 1:
         return None
@@ -113,22 +114,23 @@ def _slices(vectors: Vectors, alive: Indices, scale: Floats) -> Floats:
 
 def _exact_rest(vectors: Vectors, counts: Sparse) -> tuple[fmpz_mat, Indices]:
     """The sum over the vectors of an unusual count, in units of the columns."""
-    seen = counts.value != 0
-    few = vectors.take(counts.index[seen])
-    unit = column_units(few)
-    rows = integer_rows(few, unit)
-    if not rows:
-        return fmpz_mat(vectors.width, vectors.width), unit
-    weighted = [[int(c) * v for v in row] for c, row in zip(counts.value[seen], rows, strict=True)]
-    return fmpz_mat(weighted).transpose() * fmpz_mat(rows), unit
+    odd = counts.rest()
+    unit = column_units(*(vectors.take(index) for index, _ in odd.places(_BLOCK)), vectors.take(slice(0)))
+    total = fmpz_mat(vectors.width, vectors.width)
+    for index, value in odd.places(_BLOCK):
+        rows = integer_rows(vectors.take(index), unit)
+        weighted = [[int(c) * v for v in row] for c, row in zip(value, rows, strict=True)]
+        total += fmpz_mat(weighted).transpose() * fmpz_mat(rows)
+    return total, unit
 
 
-def exact_sums(vectors: Vectors, counts: Sparse) -> tuple[fmpz_mat, Indices]:
-    """sum_i c_i v_i v_i^T as integers, entry (j, l) in units of 2^(unit[j] + unit[l])."""
-    unit = column_units(vectors)
-    sums, dense = fmpz_mat(vectors.width, vectors.width), counts.dense()
-    for count in np.unique(dense[dense > 0]).tolist():
-        sums += gram(vectors.take(np.flatnonzero(dense == count)), unit) * count
+def exact_sums(vectors: Vectors, counts: Sparse, unit: Indices | None = None) -> tuple[fmpz_mat, Indices]:
+    """sum_i c_i v_i v_i^T as integers, entry (j, l) in units of 2^(unit[j] + unit[l]); ``unit`` if it is given."""
+    unit = column_units(vectors) if unit is None else unit
+    sums, together = fmpz_mat(vectors.width, vectors.width), max(_BLOCK, _NUMBERS // vectors.width)
+    for count in sorted({count for _, value in counts.places(together) for count in np.unique(value).tolist()}):
+        for index, _ in counts.places(together, count):
+            sums += gram(vectors.take(index), unit) * count
     return sums, unit
 
 

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import fastimpl
-from fastimpl import certified, mean, rows
+from fastimpl import certified, covariance, mean, rows
 from fastimpl.rows import read_rows
 from refimpl.parameters import PRINTED
 
@@ -141,6 +141,18 @@ def test_a_row_takes_ten_bytes_where_most_have_unusual_levels(kind: str, monkeyp
     levels = fastimpl.stable_mean(make(60_000), sigma, 5, 12, reference).entry_level
     assert np.bincount(levels).max() < 0.5 * len(levels)
     assert bytes_a_row(lambda x: fastimpl.stable_mean(x, sigma, 5, 12, reference), make) <= 10
+
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+def test_a_pair_takes_ten_bytes_where_most_leave(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The covariance stage, which has half as many pairs as rows."""
+    for room, name in ((rows, "_PART"), (covariance, "_LARGE_BLOCK"), (covariance, "_TOGETHER")):
+        monkeypatch.setattr(room, name, 4096)
+    monkeypatch.setattr(covariance, "_AT_ONCE", 1)
+    make, _ = UNUSUAL[kind]
+    levels = fastimpl.stable_covariance(make(60_000), 3, 12).entry_level
+    assert np.count_nonzero(levels) > 0.5 * len(levels)
+    assert bytes_a_row(lambda x: fastimpl.stable_covariance(x, 3, 12), make) <= 5
 
 
 def test_outliers_of_every_size_leave_one_by_one() -> None:
