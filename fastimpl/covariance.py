@@ -173,7 +173,7 @@ def stable_covariance(x: object, lambda_0: Real, k: int, *, edition: Edition = R
     -------
     StableCovarianceResult
         Of the m = floor(n/2) paired rows: ``entry_level`` and ``score`` equal exact arithmetic's; weights and covariance are
-        rounded to float64.
+        rounded to float64. Of many rows it keeps the float64 sums for :func:`stable_mean`, as long as x is not written to.
 
     Raises
     ------
