@@ -39,6 +39,7 @@ from fastimpl.rows import (
     room_for,
 )
 from fastimpl.sums import exact_sums
+from fastimpl.threads import one_blas_thread
 from refimpl.parameters import REPAIRED, Edition, Real, as_integer, checked_edition, checked_window
 from refimpl.results import StableCovarianceResult
 
@@ -204,6 +205,7 @@ def paired_result(
     return second_moment_result(vectors, lambda_0, k, edition, None, early=early, paired=True)
 
 
+@one_blas_thread
 @np.errstate(all="ignore")
 def second_moment_result(
     vectors: Vectors,

@@ -46,7 +46,7 @@ from fastimpl.rows import (
 )
 from fastimpl.screen import OPEN, Screen, centre_of, tight_centre
 from fastimpl.sums import exact_sums
-from fastimpl.threads import share, thread_count
+from fastimpl.threads import one_blas_thread, share, thread_count
 from refimpl.parameters import (
     REPAIRED,
     Edition,
@@ -289,6 +289,7 @@ def _reference_indices(reference: Sequence[int], n: int) -> Indices:
     return np.array(checked_reference(reference, n), dtype=np.int64)
 
 
+@one_blas_thread
 @np.errstate(all="ignore")
 def mean_result(
     x: Floats,

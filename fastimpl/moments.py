@@ -33,6 +33,7 @@ from fastimpl.rows import (
     room_for,
 )
 from fastimpl.sums import exact_sums
+from fastimpl.threads import one_blas_thread
 from refimpl.parameters import SHARP, Real, as_integer, checked_window
 from refimpl.results import StableMomentsResult
 
@@ -168,6 +169,7 @@ def _middle(points: Floats) -> Floats:
     return np.where(np.all(4 * np.abs(middle) <= spread), 0.0, middle)
 
 
+@one_blas_thread
 @np.errstate(all="ignore")  # an overflow of the data is no affair of the caller's error settings
 def one_stage(x: Floats, lambda_0: Fraction, k: int, window: int, *, early: bool = False) -> OneStage:
     """The levels and the score; ``early`` halts as soon as min(score, k) and, below k, the counts are settled.

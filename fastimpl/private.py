@@ -33,6 +33,7 @@ from fastimpl.sampling import (
     mean_normals,
 )
 from fastimpl.sums import cholesky, enclosed_sums, exact_sums
+from fastimpl.threads import one_blas_thread
 from refimpl.parameters import (
     DEFAULT_EDITION,
     CovarianceParameters,
@@ -164,6 +165,7 @@ def _lifted_spread(stage: OneStage) -> Spread:
     return Spread(mean, root)
 
 
+@one_blas_thread
 def _passed_spread(x: Floats, parameters: MeanParameters | CovarianceParameters, test: TestCoin) -> Spread | None:
     """What the one stage of SHARP, halted early, may release, if its test passes; None for FAIL."""
     p = parameters
@@ -189,6 +191,7 @@ def _sharp_covariance_release(
     return PrivateCovarianceResult(spread and wishart_draw(spread, p.samples, factor), p)
 
 
+@one_blas_thread
 def _sharp_learner(x: Floats, parameters: GaussianParameters, coins: GaussianCoins) -> PrivateGaussianResult:
     """Mean and covariance of one run: one test, whose coin is the mean's, passes both."""
     p, normals = parameters, _sharp_mean_numbers("coins.mean", parameters.mean, coins.mean)
@@ -233,6 +236,7 @@ def _checked_mean_coins(parameters: MeanParameters, coins: MeanCoins) -> tuple[I
     return np.array(reference, dtype=np.int64), _mean_numbers("coins", parameters, coins)
 
 
+@one_blas_thread
 def _mean_release(x: Floats, parameters: MeanParameters, coins: MeanCoins) -> PrivateMeanResult:
     """Algorithm 1 after the door. Levels are computed only as far as the test needs them (section 2.3)."""
     p = parameters
@@ -260,6 +264,7 @@ def _covariance_release(x: Floats, parameters: CovarianceParameters, coins: Cova
     return _paired_release(pairs(x), parameters, coins)
 
 
+@one_blas_thread
 def _paired_release(
     vectors: Vectors, parameters: CovarianceParameters, coins: CovarianceCoins
 ) -> PrivateCovarianceResult:
@@ -275,6 +280,7 @@ def _paired_release(
     return PrivateCovarianceResult(wishart_draw(spread, p.samples, factor), p)
 
 
+@one_blas_thread
 @np.errstate(all="ignore")  # an overflow of the data is no affair of the caller's error settings
 def _gaussian_learner(x: Floats, parameters: GaussianParameters, coins: GaussianCoins) -> PrivateGaussianResult:
     """Algorithm 5.2 after the door. REPAIRED gives x to both halves; PRINTED pairs before Algorithm 5.1 pairs again."""

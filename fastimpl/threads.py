@@ -5,6 +5,8 @@ our own, each with one thread of BLAS; numpy and BLAS work without the interpret
 entries that is true of ``np.dot`` only: ``@`` goes by the size of the result, and keeps the lock while it sums however many
 rows. Threads live as long as one sweep, so there is nothing that a fork could break, and every block's numbers are the same
 whatever the number of threads.
+
+Nor may BLAS use threads of its own between two sweeps: they go on spinning for a while, on the processor that ours need.
 """
 
 from __future__ import annotations
@@ -14,21 +16,25 @@ from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import copy_context
-from functools import cache, partial
+from functools import cache, partial, wraps
 from itertools import pairwise
-from typing import TypeVar
+from threading import Lock
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["beside", "share", "spread", "thread_count"]
+__all__ = ["beside", "one_blas_thread", "share", "spread", "thread_count"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 VARIABLE = "BHS23_THREADS"
 _WORTH_IT = 3_000_000  # numbers; below, starting threads costs about what they gain
 _MOST = 16
+_NOTICED = 1 << 16  # numbers, from which threads of BLAS cost more than to forbid them
+_WIDE = 128  # columns, from which they are of use where we start none
 
 
 def thread_count(numbers: int) -> int:
@@ -56,6 +62,49 @@ def _processors() -> int:
 def _blas() -> ThreadpoolController:
     """The BLAS libraries of this process: looking for them takes as long as a tenth of a sweep, so it is done once."""
     return ThreadpoolController()
+
+
+class _Limit:
+    """One thread for BLAS as long as anybody is inside: the first to enter forbids more, the last to leave allows them."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew, as a child process has to: whoever was inside is not there."""
+        self._lock, self._inside = Lock(), 0
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        with self._lock:
+            if not self._inside:
+                self._limiter = _blas().limit(limits=1, user_api="blas")
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:
+                    self._limiter.restore_original_limits()
+
+
+_limit = _Limit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_limit.forget)
+
+
+def one_blas_thread(function: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """For a function of rows, an array or vectors: while it works on enough of them, BLAS has one thread, in every thread."""
+
+    @wraps(function)
+    def limited(rows: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        width = rows.shape[1] if hasattr(rows, "shape") else rows.width
+        numbers = len(rows) * width
+        with _limit.inside() if numbers >= (_NOTICED if width < _WIDE else _WORTH_IT) else nullcontext():
+            return function(rows, *args, **kwargs)
+
+    return limited
 
 
 def spread(work: Callable[[range], T], count: int, threads: int) -> list[T]:
@@ -90,7 +139,7 @@ def _at_once(jobs: list[Callable[[], T]]) -> list[T]:
     if not others:
         return [first()]
     started: list[Future[T]] = []
-    with _blas().limit(limits=1, user_api="blas"):
+    with _limit.inside():
         try:
             for job in others:
                 started.append(_start(job))  # noqa: PERF401 - those that run are waited for even if one cannot start

@@ -473,6 +473,44 @@ def test_blas_has_one_thread_in_each_of_ours() -> None:
     assert after == [2 for _ in before]
 
 
+def blas_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_blas_is_limited_until_the_last_has_left() -> None:
+    """Two at once, of which the first to come is the first to leave; then one that fails."""
+    first, second = threads._limit.inside(), threads._limit.inside()
+    with threadpool_limits(2, user_api="blas"):
+        first.__enter__()
+        second.__enter__()
+        assert blas_threads() == {1}
+        first.__exit__(None, None, None)
+        assert blas_threads() == {1}
+        second.__exit__(None, None, None)
+        assert blas_threads() == {2}
+        with pytest.raises(ZeroDivisionError), threads._limit.inside():
+            raise ZeroDivisionError
+        assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize(("n", "d", "count"), [(20_000, 3, 2), (22_000, 3, 1), (600, 128, 2), (2000, 127, 1)])
+def test_blas_has_one_thread_in_a_stage(n: int, d: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rows that are enough; of many columns it may have more, where there are not enough rows for threads of ours."""
+    x, seen = np.random.default_rng(14).normal(size=(2 * n, d)), []
+    whitening = certified.float_whitening
+
+    def look(grams: BlockGrams, counts: Sparse) -> certified.Whitening | None:
+        seen.append(blas_threads())
+        return whitening(grams, counts)
+
+    monkeypatch.setattr(certified, "float_whitening", look)
+    with threadpool_limits(2, user_api="blas"):
+        fastimpl.stable_covariance(x, 5 * d, 3)
+        assert blas_threads() == {2}
+    assert seen
+    assert all(threads_of_blas == {count} for threads_of_blas in seen)
+
+
 def _levels(queue: multiprocessing.Queue[bytes], x: Rows) -> None:
     queue.put(np.asarray(fastimpl.stable_covariance(x, LAMBDA, K).entry_level).tobytes())
 
