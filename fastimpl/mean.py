@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastimpl import certified
-from fastimpl.certified import Bounds, Whitening
+from fastimpl.certified import Whitening
 from fastimpl.covariance import KeptResult, level_counts, score_of
 from fastimpl.exact import QuadraticForm, column_units, integer_rows, inverse_root, matrix_form
 from fastimpl.grams import BlockGrams, KeptGram, blocks, column_sums, usual_shift
@@ -439,6 +439,20 @@ def _still_open(levels: NDArray[np.integer[Any]], count: int) -> Iterator[Indice
         yield np.concatenate(held)
 
 
+class _Open(NamedTuple):
+    """A row whose level direct differences leave open: it is in least..top + 1, and depends on the pairs named.
+
+    ``pair_level`` is the least level at which each pair is near; outside least..top its exact value does not matter.
+    """
+
+    row: Floats
+    vectors: Vectors
+    least: int
+    top: int
+    pairs: Indices
+    pair_level: Indices
+
+
 class _Resolver:
     """Second and third stage: one row at a time, from direct differences x_i - x_j, and at last on integers.
 
@@ -451,8 +465,6 @@ class _Resolver:
     ) -> None:
         self._metric, self._whitening, self._limits, self._allowed = metric, whitening, limits, allowed
         self._points, self._asked = metric.points[reference], 0
-        self._rows: Floats = self._points[:0]
-        self._white: _White | None = None  # the rows at work, in pairs of floats, once asked for
         last = len(self._points) - 1
         self._rank = last - np.clip(allowed, 0, max(last, 0))  # of the one that decides, by rising forms
         self._always, self._possible = allowed > last, allowed >= 0
@@ -484,14 +496,20 @@ class _Resolver:
 
     def levels(self, rows: Floats) -> list[int]:
         """The exact levels of rows."""
-        found: list[int] = []
-        for start in range(0, len(rows), _AT_ONCE):
-            self._rows, self._white = rows[start : start + _AT_ONCE], None
-            found.extend(map(self._level, range(len(self._rows))))
-        return found
+        return [level for part in blocks(len(rows), _AT_ONCE) for level in self._levels(rows[part])]
 
-    def _level(self, i: int) -> int:
-        row = self._rows[i]
+    def _levels(self, rows: Floats) -> list[int]:
+        """The same for a few rows, whose pairs are looked at together."""
+        found = [self._level(row) for row in rows]
+        opened = [one for one in found if isinstance(one, _Open)]
+        self._asked += sum(len(one.pairs) for one in opened)
+        if opened and self._asked > _MANY and self._fine.useful:
+            opened = self._in_pairs_of_floats(opened)
+        rest = iter(opened)
+        return [self._exact_level(next(rest)) if isinstance(one, _Open) else one for one in found]
+
+    def _level(self, row: Floats) -> int | _Open:
+        """The level, if direct differences tell."""
         vectors = Vectors((np.broadcast_to(row, self._points.shape),), (self._points,))
         bounds = certified.norm_bounds(*certified.whiten(vectors, self._whitening), self._whitening.epsilon)
         least = self._level_from(bounds.lower, self._limits.above)
@@ -499,7 +517,9 @@ class _Resolver:
         if least == most:
             certified.note("direct", 1)
             return least
-        return self._exact_level(i, vectors, bounds, least, most)
+        top = min(most, len(self._limits.exact) - 1)
+        pairs = np.flatnonzero((bounds.upper > self._limits.below[least]) & (bounds.lower <= self._limits.above[top]))
+        return _Open(row, vectors, least, top, pairs, np.where(bounds.lower > self._limits.above[top], top + 1, 0))
 
     def _level_from(self, forms: Floats, limits: Floats) -> int:
         """The least level ell at which at most allowed[ell] forms exceed limits[ell]."""
@@ -509,27 +529,30 @@ class _Resolver:
         found = int(inside.argmax())
         return found if inside[found] else len(inside)
 
-    def _exact_level(self, i: int, vectors: Vectors, bounds: Bounds, least: int, most: int) -> int:
-        """The level, known to lie in least..most, with every distance that could matter compared exactly."""
-        top = min(most, len(self._limits.exact) - 1)
-        open_pairs = np.flatnonzero(
-            (bounds.upper > self._limits.below[least]) & (bounds.lower <= self._limits.above[top])
-        )
-        # Pair level: the least level at which the pair is near. Outside least..top its exact value does not matter.
-        pair_level = np.where(bounds.lower > self._limits.above[top], top + 1, 0)
-        self._asked += len(open_pairs)
-        if self._asked > _MANY and self._fine.useful:
-            if self._white is None:
-                self._white = self._fine.whiten(self._rows)
-            levels, known = self._fine.levels(self._white.only(i), open_pairs, least, top)
-            pair_level[open_pairs] = levels
-            open_pairs = open_pairs[~known]
-        if open_pairs.size:
-            pair_level[open_pairs] = self._pair_levels(vectors.take(open_pairs), least, top)
-        for ell in range(least, top + 1):
-            if int(np.count_nonzero(pair_level > ell)) <= self._allowed[ell]:
+    def _in_pairs_of_floats(self, opened: list[_Open]) -> list[_Open]:
+        """The same rows, with those pairs left that pairs of floats do not tell apart."""
+        white = self._fine.whiten(np.array([one.row for one in opened]))
+        counts = [len(one.pairs) for one in opened]
+        owner, pairs = np.repeat(np.arange(len(opened)), counts), np.concatenate([one.pairs for one in opened])
+        least, top = (np.repeat(ends, counts) for ends in ([one.least for one in opened], [one.top for one in opened]))
+        levels, known = np.empty(len(pairs), dtype=np.int64), np.empty(len(pairs), dtype=bool)
+        for part in blocks(len(pairs), max(1, _ENTRIES // self._points.shape[1])):
+            own = white.take(owner[part])
+            levels[part], known[part] = self._fine.levels(own, pairs[part], least[part], top[part])
+        left, cuts = [], np.cumsum(counts)[:-1]
+        for one, level, told in zip(opened, np.split(levels, cuts), np.split(known, cuts), strict=True):
+            one.pair_level[one.pairs] = level
+            left.append(one._replace(pairs=one.pairs[~told]))
+        return left
+
+    def _exact_level(self, one: _Open) -> int:
+        """The level, with every distance that could matter compared exactly."""
+        if one.pairs.size:
+            one.pair_level[one.pairs] = self._pair_levels(one.vectors.take(one.pairs), one.least, one.top)
+        for ell in range(one.least, one.top + 1):
+            if int(np.count_nonzero(one.pair_level > ell)) <= self._allowed[ell]:
                 return ell
-        return top + 1
+        return one.top + 1
 
     def _pair_levels(self, vectors: Vectors, least: int, top: int) -> Indices:
         """The exact least level in least..top + 1 at which each pair is near.
@@ -567,9 +590,9 @@ class _White(NamedTuple):
     low: Floats
     size: Floats
 
-    def only(self, i: int) -> _White:
-        """One of them."""
-        return _White(self.high[i : i + 1], self.low[i : i + 1], self.size[i : i + 1])
+    def take(self, index: Indices) -> _White:
+        """Some of them."""
+        return _White(self.high[index], self.low[index], self.size[index])
 
 
 class _Fine:
@@ -624,7 +647,10 @@ class _Fine:
         return _White(*(np.concatenate(part) for part in zip(*done, strict=True)))
 
     def forms(self, own: _White, some: Indices) -> tuple[Floats, Floats, Floats]:
-        """The forms of x - R_j for some j as sums of two floats, and what they may be off by, comparisons included."""
+        """The forms of x - R_j for some j, and one x or as many, as sums of two floats, and what they may be off by.
+
+        Comparisons are included.
+        """
         others = self._points.high[some]
         a, b = Vectors((np.broadcast_to(own.high, others.shape),), (others,)).as_pair()
         t = b + (own.low - self._points.low[some])
@@ -635,10 +661,10 @@ class _Fine:
         known = (both > _MODERATE[0]) & (both < _MODERATE[1])
         return total, (rest + 2 * a * t).sum(axis=-1) + errors, np.where(known, unsure, np.inf)
 
-    def levels(self, own: _White, some: Indices, least: int, top: int) -> tuple[Indices, NDArray[np.bool_]]:
+    def levels(self, own: _White, some: Indices, least: Indices, top: Indices) -> tuple[Indices, NDArray[np.bool_]]:
         """The least level in least..top + 1 at which each pair is near, and for which pairs it is known."""
         total, rest, unsure = self.forms(own, some)
-        low, high = np.full(len(some), least), np.full(len(some), top + 1)
+        low, high = least.copy(), top + 1
         part = np.flatnonzero(np.isfinite(unsure) & (low < high))
         while part.size:
             middle = (low[part] + high[part]) // 2
