@@ -57,7 +57,7 @@ GREEN = {
     "sweeps::test_a_watch_": "what a sweep remembers",
     "sweeps::test_how_many_threads": "an environment variable",
     "sweeps::test_(parts|shares|work_beside|none_is_left|blas)_": "threads without data",
-    "sweeps::test_gathered_": "levels by themselves",
+    "sweeps::test_(integers_are_the_same|an_array_serves)_": "levels by themselves",
     "sweeps::test_spectral_norms_are_bounded_closely": "a norm by itself",
     "sweeps::test_totals_do_not_depend_on_what_was_left_out_at_first": "sums by blocks",
 }
