@@ -58,7 +58,7 @@ _LARGEST_BUDGET = 0.25
 _MANY = 256  # candidates that cost next to nothing
 _FEWEST_BLOCKS = 16
 _MOST_SUSPECTS = 4096
-_LARGE_BLOCK = 1 << 17
+_LARGE_BLOCK = 1 << 17  # vectors that leave together, where all do
 _TOGETHER, _FEWEST_TOGETHER = 1 << 16, 256  # numbers, and vectors, that become integers together
 _AT_ONCE = 64  # blocks in which candidates are sought together
 _SAMPLE = 4096
@@ -223,7 +223,7 @@ def second_moment_result(
     """
     m = len(vectors)
     levels = range(edition.last_level(k, window) + 1)
-    room = room_for(m, len(levels))
+    room = room_for(m)
     limits = outlier_limits(edition, lambda_0, k, m, levels, Fraction(1, m))
     grams = watched_grams(vectors, limits)
     if not grams.finite:
@@ -359,6 +359,7 @@ class _ExactGram:
         return np.array(above)[kind], sides[kind, 0], sides[kind, 1]
 
 
+@one_blas_thread
 def good_subset_levels(
     vectors: Vectors,
     exact: Sequence[Fraction] | Thresholds,

@@ -72,7 +72,7 @@ class KeptGram:
     With it is kept how a sum over 0 or 1 times the same was whitened, if that took more than the sum.
     It stands for the memory that the rows were read from, and for the counts that it was summed with: whoever asks with
     other rows or other counts gets nothing, and sums anew. That nobody has written to single rows in between is a promise
-    of the caller; writing to all of them, or to most, is noticed.
+    of the caller; writing to all of them is noticed.
     """
 
     total: Floats

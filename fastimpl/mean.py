@@ -212,14 +212,18 @@ def largest_core(x: object, covariance: Covariance, lam: Real, tau: int, referen
     Algorithm LargestCore, Definition 35, Remark 36.
     """
     rows, threshold, degree = as_rows("x", x), positive("lam", lam), as_integer("tau", tau)
-    indices = _reference_indices(reference, len(rows))
-    metric = _metric(rows, covariance, _shares_by_weight)
+    return _core(rows, covariance, threshold, degree, _reference_indices(reference, len(rows)))
+
+
+@one_blas_thread
+def _core(x: Floats, covariance: Covariance, threshold: Fraction, degree: int, reference: Indices) -> frozenset[int]:
+    metric = _metric(x, covariance, _shares_by_weight)
     if degree <= 0:
-        return frozenset(range(len(rows)))
-    allowed = math.floor(len(indices) - degree)
+        return frozenset(range(len(x)))
+    allowed = math.floor(len(reference) - degree)
     if allowed < 0 or metric.whitening is None:
         return frozenset()
-    cores = core_levels(metric, indices, thresholds([threshold], 2 / metric.scale), [allowed])
+    cores = core_levels(metric, reference, thresholds([threshold], 2 / metric.scale), [allowed])
     assert cores is not None
     return frozenset(np.flatnonzero(cores.entry.dense() == 0).tolist())
 
@@ -307,7 +311,7 @@ def mean_result(
     metric = metric_of(x, covariance, k, edition)
     if metric.whitening is None:
         return _nothing(n, d, k, len(levels))
-    room = room_for(n, len(levels))
+    room = room_for(n)
     limits = distance_limits(edition, lambda_0, k, n, levels, 2 / metric.scale)
     allowed = [edition.degree_allowance(ell) for ell in levels]
 

@@ -82,10 +82,15 @@ def stable_moments(x: object, lambda_0: Real, k: int, window: int) -> StableMome
     if len(rows) < 1:
         raise ValueError("x must have at least one row")
     width = checked_window(window, k, SHARP, lam, len(rows)) or 0  # SHARP lets no None through
-    room = room_for(len(rows))
-    stage = one_stage(rows, lam, k, width)
+    return _moments_result(rows, lam, k, width)
+
+
+@one_blas_thread
+def _moments_result(x: Floats, lambda_0: Fraction, k: int, window: int) -> StableMomentsResult:
+    room = room_for(len(x))
+    stage = one_stage(x, lambda_0, k, window)
     mean, covariance = stage.moments or (None, None)
-    table = level_counts(np.arange(k + width + 1), stage.levels) / float(stage.total)
+    table = level_counts(np.arange(k + window + 1), stage.levels) / float(stage.total)
     return StableMomentsResult(mean, covariance, stage.score, *stage.entry.spelled_out(table, room))
 
 

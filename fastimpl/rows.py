@@ -539,7 +539,7 @@ def _parts(stop: int, start: int = 0) -> Iterator[slice]:
     return (slice(at, min(stop, at + _PART)) for at in range(start, stop, _PART))
 
 
-def room_for(size: int, _largest: int = 0) -> Room:
+def room_for(size: int) -> Room:
     """So many float64 for :meth:`Sparse.spelled_out`: they outlive the call.
 
     The system clears every page that is new when it is first touched, which takes as long as half a sweep over the data. If

@@ -115,7 +115,8 @@ def _slices(vectors: Vectors, alive: Indices, scale: Floats) -> Floats:
 def _exact_rest(vectors: Vectors, counts: Sparse) -> tuple[fmpz_mat, Indices]:
     """The sum over the vectors of an unusual count, in units of the columns."""
     odd = counts.rest()
-    unit = column_units(*(vectors.take(index) for index, _ in odd.places(_BLOCK)), vectors.take(slice(0)))
+    units = [column_units(vectors.take(index)) for index, _ in odd.places(_BLOCK)]
+    unit = np.min(units, axis=0) if units else np.zeros(vectors.width, dtype=np.int64)
     total = fmpz_mat(vectors.width, vectors.width)
     for index, value in odd.places(_BLOCK):
         rows = integer_rows(vectors.take(index), unit)

@@ -511,6 +511,35 @@ def test_blas_has_one_thread_in_a_stage(n: int, d: int, count: int, monkeypatch:
     assert all(threads_of_blas == {count} for threads_of_blas in seen)
 
 
+JOBS: dict[str, Callable[[Rows], object]] = {
+    "largest_good_subset": lambda x: fastimpl.largest_good_subset(x, 50),
+    "largest_core": lambda x: fastimpl.largest_core(x, np.eye(D), 50, 3, list(range(10))),
+    "stable_second_moment": lambda x: fastimpl.stable_second_moment(x, 50, 3),
+    "stable_mean": lambda x: fastimpl.stable_mean(x, np.eye(D), 50, 3, list(range(10))),
+    "stable_moments": lambda x: fastimpl.stable_moments(x, 50, 3, 3),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_blas_has_one_thread_whoever_asks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end of each sweep over blocks."""
+    seen, share = [], threads.share
+
+    def look(*some: Any) -> Any:
+        done = share(*some)
+        seen.append(blas_threads())
+        return done
+
+    for room in (grams, mean, certified):
+        monkeypatch.setattr(room, "share", look)
+    x = np.random.default_rng(15).normal(size=(30_000, D))
+    with threadpool_limits(2, user_api="blas"):
+        JOBS[name](x)
+        assert blas_threads() == {2}
+    assert seen
+    assert all(found == {1} for found in seen)
+
+
 def _levels(queue: multiprocessing.Queue[bytes], x: Rows) -> None:
     queue.put(np.asarray(fastimpl.stable_covariance(x, LAMBDA, K).entry_level).tobytes())
 
