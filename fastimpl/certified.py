@@ -30,7 +30,7 @@ from scipy.linalg import solve_triangular
 from fastimpl.exact import QuadraticForm, inverse_root
 from fastimpl.grams import SCALE, BlockGrams, KeptGram, blocks, column_shift
 from fastimpl.limits import Ratio, Thresholds, enclose, thresholds
-from fastimpl.rows import Dense, Floats, Indices, Sparse, Vectors
+from fastimpl.rows import Dense, Floats, Indices, Sparse, Vectors, new_arrays
 from fastimpl.threads import share, spread, thread_count
 
 __all__ = [
@@ -520,11 +520,8 @@ class Lengths:
 
     def make_room(self) -> None:
         """Take room for a block of vectors."""
-        step, d, kind = self._reader.step, self._reader.width, self._matrix.dtype
-        self._buffer = np.empty((step, d))
-        self._narrow = np.empty((step if self.single else 0, d), dtype=np.float32)
-        self._squares = self._narrow if self.single else np.empty((step, d))
-        self._z = np.empty((step, d), dtype=kind)
+        step, d, kind = self._reader.step, self._reader.width, self._matrix.dtype.type
+        self._buffer, self._squares, self._z = new_arrays((step, d), np.float64, kind, kind)
 
     def split(self) -> Lengths:
         """The same, with room of its own: what one thread works with."""
@@ -567,7 +564,7 @@ class Lengths:
         if self._whitening.rest is not None:
             self.z = whiten(self._reader.take(block), self._whitening)[0]
         elif self.single:
-            narrow = self._narrow[: len(rows)]
+            narrow = self._squares[: len(rows)]  # until the squares are there
             narrow[:] = rows
             self.z = np.matmul(narrow, self._matrix, out=self._z[: len(rows)])
         else:

@@ -36,7 +36,6 @@ from fastimpl.rows import (
     pairs,
     positive,
     require_finite,
-    room_for,
 )
 from fastimpl.sums import exact_sums
 from fastimpl.threads import one_blas_thread
@@ -223,7 +222,6 @@ def second_moment_result(
     """
     m = len(vectors)
     levels = range(edition.last_level(k, window) + 1)
-    room = room_for(m)
     limits = outlier_limits(edition, lambda_0, k, m, levels, Fraction(1, m))
     grams = watched_grams(vectors, limits)
     if not grams.finite:
@@ -231,7 +229,7 @@ def second_moment_result(
     entry = good_subset_levels(vectors, limits, settled(k, edition, window) if early else None, grams)
     window_levels = edition.weight_levels(k, window)
     table = level_counts(np.arange(len(levels) + 1), window_levels)
-    weights, narrow = entry.spelled_out(table / float(len(window_levels) * m), room)
+    weights, narrow = entry.spelled_out(table / float(len(window_levels) * m))
     counts = entry.mapped(table)
     sums = grams.total(counts)
     covariance = _weighted_second_moment(grams, counts, sums, (1 + paired) * len(window_levels) * m)

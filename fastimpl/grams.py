@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastimpl.rows import READ_ROWS, Dense, Floats, Indices, Sparse, Vectors
+from fastimpl.rows import READ_ROWS, Dense, Floats, Indices, Sparse, Vectors, new_arrays
 from fastimpl.threads import share, thread_count
 
 __all__ = ["SCALE", "BlockGrams", "KeptGram", "Watch", "blocks", "column_shift", "column_sums", "usual_shift"]
@@ -122,6 +122,11 @@ class Watch(NamedTuple):
     bar: float
     cut: float
     single: bool = False
+
+    @property
+    def kind(self) -> type[np.float32 | np.float64]:
+        """What the vectors are multiplied in."""
+        return np.float32 if self.single else np.float64
 
 
 class BlockGrams:
@@ -254,9 +259,12 @@ class BlockGrams:
 
     def _first_sums(self, part: Iterator[int]) -> _Watcher | None:
         """Fill ``plain`` for some blocks, in a thread of its own; what the watch saw there."""
-        buffer = np.empty((self.step, (self._tails or self.vectors).width))
-        most = _MOST_SEEN + len(self.vectors) // 50
-        watcher = None if self.watch is None else _Watcher(self.watch, buffer, most)
+        shape, most = (self.step, (self._tails or self.vectors).width), _MOST_SEEN + len(self.vectors) // 50
+        if self.watch is None:
+            buffer, watcher = np.empty(shape), None
+        else:
+            buffer, *room = new_arrays(shape, np.float64, *[self.watch.kind] * (1 + self.watch.single))
+            watcher = _Watcher(self.watch, room, most)
         for i in part:
             self._sum(self.blocks[i], self.without, self.plain[i], buffer, watcher)
         return watcher
@@ -278,15 +286,14 @@ class _Watcher:
     are as many as with the one in its column, less one that is exact.
     """
 
-    def __init__(self, watch: Watch, buffer: Floats, most: int) -> None:
-        first = len(watch.matrix) - buffer.shape[1]  # 1 for lifted vectors
-        kind = np.float32 if watch.single else np.float64
+    def __init__(self, watch: Watch, room: list[NDArray[Any]], most: int) -> None:
+        count, width = room[0].shape
+        first, kind = len(watch.matrix) - width, watch.kind  # 1 for lifted vectors
         self._watch, self._transposed = watch, np.ascontiguousarray(watch.matrix[first:, first:].T, dtype=kind)
         moved = watch.matrix[1:, 0].astype(kind)
-        self._moved = np.tile(moved, (len(buffer), 1)) if first and moved.any() else None
+        self._moved = np.tile(moved, (count, 1)) if first and moved.any() else None
         self._constant = float(watch.matrix[0, 0]) ** 2 if first else 0.0
-        self._narrow = np.empty((len(buffer) if watch.single else 0, buffer.shape[1]), dtype=kind)
-        self._z, self._ones = np.empty(buffer.shape, dtype=kind), np.ones(buffer.shape[1], dtype=kind)
+        self._narrow, self._z, self._ones = room[0], room[-1], np.ones(width, dtype=kind)
         self._left = most
         self.found: list[tuple[Indices, NDArray[Any]]] = []
 

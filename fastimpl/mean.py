@@ -41,7 +41,6 @@ from fastimpl.rows import (
     pairs,
     positive,
     require_finite,
-    room_for,
     stands_out,
 )
 from fastimpl.screen import OPEN, Screen, centre_of, tight_centre
@@ -311,7 +310,6 @@ def mean_result(
     metric = metric_of(x, covariance, k, edition)
     if metric.whitening is None:
         return _nothing(n, d, k, len(levels))
-    room = room_for(n)
     limits = distance_limits(edition, lambda_0, k, n, levels, 2 / metric.scale)
     allowed = [edition.degree_allowance(ell) for ell in levels]
 
@@ -323,7 +321,7 @@ def mean_result(
         return _nothing(n, d, k, len(levels))
     table = level_counts(np.arange(len(levels) + 1), edition.weight_levels(k, None))
     total = int(table @ cores.entry.histogram(len(levels) + 1))
-    weights, narrow = cores.entry.spelled_out(table / max(total, 1), room)
+    weights, narrow = cores.entry.spelled_out(table / max(total, 1))
     mean = cores.weighted_mean(table, total) if total else np.zeros(d)
     return StableMeanResult(mean, score_of(cores.entry, k, edition), weights, narrow)
 

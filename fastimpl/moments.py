@@ -30,7 +30,6 @@ from fastimpl.rows import (
     as_rows,
     positive,
     require_finite,
-    room_for,
 )
 from fastimpl.sums import exact_sums
 from fastimpl.threads import one_blas_thread
@@ -87,11 +86,10 @@ def stable_moments(x: object, lambda_0: Real, k: int, window: int) -> StableMome
 
 @one_blas_thread
 def _moments_result(x: Floats, lambda_0: Fraction, k: int, window: int) -> StableMomentsResult:
-    room = room_for(len(x))
     stage = one_stage(x, lambda_0, k, window)
     mean, covariance = stage.moments or (None, None)
     table = level_counts(np.arange(k + window + 1), stage.levels) / float(stage.total)
-    return StableMomentsResult(mean, covariance, stage.score, *stage.entry.spelled_out(table, room))
+    return StableMomentsResult(mean, covariance, stage.score, *stage.entry.spelled_out(table))
 
 
 class Lifted(Vectors):

@@ -7,16 +7,17 @@ Data are what the floats say they are. A difference x_i - x_{i+m} need not be a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastimpl.threads import beside, spread, thread_count
+from fastimpl.threads import spread, thread_count
 from refimpl.parameters import Real, as_rational
 
 __all__ = [
@@ -31,30 +32,33 @@ __all__ = [
     "distinct",
     "is_many",
     "narrowest",
+    "new_array",
+    "new_arrays",
     "pairs",
     "pairs_of_pairs",
     "positive",
     "require_finite",
-    "room_for",
     "stands_out",
 ]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-Room = Callable[[], Floats]
+Scalar = TypeVar("Scalar", bound=np.generic)
 _LEAST, _SMALL, _CRUMB = math.ulp(0.0), 2.0**-1022, 2.0**-60  # names, so that the compiler does no sums for the process
 READ_ROWS = 2048  # rows that are worked on at a time, at least: they and their whitened copies stay in a cache
-_READ_NUMBERS, _MOST_READ = 1 << 17, 8192  # more of short rows: fewer calls of numpy
-_TILE = 64  # divides how many rows are read
-_PAGE = 1024  # bytes; at most those of a page of memory, and so few that numpy lets other threads work meanwhile
+_READ_NUMBERS, _MOST_READ = 1 << 17, 16384  # more of short rows: fewer calls of numpy
+_TILE = (
+    1 << 14
+)  # numbers that are subtracted together: less than a cache holds, and more than numpy takes time to begin
 _PART = 1 << 16  # integers that are looked at together
 _FEW = 256  # one in so many is few
-_NEW_ROW = 8  # a row of a new result takes as long as so many numbers of a sweep
+_HUGE_PAGE = 1 << 21  # bytes
+_LARGE = 3 << 19  # bytes of an array, from which huge pages pay
 
 
 def read_rows(width: int) -> int:
-    """How many rows of so many columns are worked on at a time: a power of two."""
-    return max(READ_ROWS, min(_MOST_READ, 1 << (_READ_NUMBERS // width).bit_length() - 1))
+    """How many rows of so many columns are worked on at a time: the nearest power of two."""
+    return max(READ_ROWS, min(_MOST_READ, 1 << ((_READ_NUMBERS // width) ** 2).bit_length() // 2))
 
 
 def _from_nested(name: str, data: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
@@ -249,8 +253,8 @@ class Centred:
 
     @cached_property
     def _tile(self) -> Floats:
-        some = np.tile(self.centre, _TILE)  # numpy repeats long rows faster
-        return np.tile(some, self.step // _TILE).reshape(self.step, -1)
+        """The centre again and again, a power of two times."""
+        return np.tile(self.centre, min(self.step, 1 << max(0, (_TILE // self.width).bit_length() - 1)))
 
     def take(self, index: NDArray[np.integer[Any]] | slice) -> Vectors:
         """The vectors of some indices."""
@@ -259,8 +263,12 @@ class Centred:
 
     def read(self, block: slice, buffer: Floats) -> Floats:
         """As :meth:`Vectors.read`, for at most ``step`` rows."""
-        rows = buffer[: block.stop - block.start]
-        return np.subtract(self.points[block], self._tile[: len(rows)], out=rows)
+        points, rows, tile = self.points[block], buffer[: block.stop - block.start], self._tile
+        whole = len(rows) - len(rows) % (len(tile) // self.width)
+        np.subtract(points[:whole].reshape(-1, len(tile)), tile, out=rows[:whole].reshape(-1, len(tile)))
+        if whole < len(rows):
+            np.subtract(points[whole:], tile[: points[whole:].size].reshape(-1, self.width), out=rows[whole:])
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,16 +324,16 @@ class Sparse:
         """The sum of all the integers."""
         return self.usual * (self.size - len(self.index)) + int(self.value.sum())
 
-    def spelled_out(self, table: Floats, room: Room) -> tuple[Floats, NDArray[np.integer[Any]]]:
+    def spelled_out(self, table: Floats) -> tuple[Floats, NDArray[np.integer[Any]]]:
         """For every vector ``table[value]``, and the value, of which ``table`` holds all there are: most of a result."""
-        both = room(), np.empty(self.size, dtype=narrowest(len(table) - 1))
+        both = new_array(self.size, np.float64), new_array(self.size, narrowest(len(table) - 1))
         usual = table[self.usual], self.usual
 
         def fill(part: range) -> None:
             for array, value in zip(both, usual, strict=True):
                 array[part.start : part.stop] = value
 
-        spread(fill, self.size, thread_count(_NEW_ROW * self.size))
+        spread(fill, self.size, thread_count(self.size))
         both[0][self.index], both[1][self.index] = table[self.value], self.value
         return both
 
@@ -454,9 +462,10 @@ class Dense(Sparse):
         """The sum of all the integers."""
         return sum(int(self.block(part).sum()) for part in _parts(self.size))
 
-    def spelled_out(self, table: Floats, room: Room) -> tuple[Floats, NDArray[np.integer[Any]]]:
+    def spelled_out(self, table: Floats) -> tuple[Floats, NDArray[np.integer[Any]]]:
         """For every vector ``table[value]``, and the value: the very array of the levels, if they stand for themselves."""
-        values, weights, few = self.dense().astype(narrowest(len(table) - 1), copy=False), room(), self._few
+        values = self.dense().astype(narrowest(len(table) - 1), copy=False)
+        weights, few = new_array(self.size, np.float64), self._few
 
         def fill(part: range) -> None:
             for block in _parts(part.stop, part.start):
@@ -464,7 +473,7 @@ class Dense(Sparse):
                 odd, value = self.odd(block) if few is None else few.odd(block)
                 weights[odd] = table[value]
 
-        spread(fill, self.size, thread_count(_NEW_ROW * self.size))
+        spread(fill, self.size, thread_count(self.size))
         return weights, values
 
     def plain(self) -> Sparse:
@@ -539,22 +548,25 @@ def _parts(stop: int, start: int = 0) -> Iterator[slice]:
     return (slice(at, min(stop, at + _PART)) for at in range(start, stop, _PART))
 
 
-def room_for(size: int) -> Room:
-    """So many float64 for :meth:`Sparse.spelled_out`: they outlive the call.
+def new_array(size: int, kind: type[Scalar]) -> NDArray[Scalar]:
+    """An array for a result, not filled.
 
-    The system clears every page that is new when it is first touched, which takes as long as half a sweep over the data. If
-    there is a second thread, it does that while this one is busy with what cannot be shared.
+    The system clears every page that is new when it is first touched, which takes as long as half a sweep over the data, but
+    next to nothing where pages are huge. Of large arrays numpy asks for huge pages; here they begin where one begins.
     """
-    threads = thread_count(_NEW_ROW * size)
-    if threads == 1:
-        return lambda: np.empty(size)
-    weights = np.empty(size)
+    count = size * np.dtype(kind).itemsize
+    if count < _LARGE:
+        return np.empty(size, dtype=kind)
+    room = np.empty(-(-count // _HUGE_PAGE) * _HUGE_PAGE + _HUGE_PAGE, dtype=np.uint8)
+    start = -room.ctypes.data % _HUGE_PAGE
+    return room[start : start + count].view(kind)
 
-    def touched() -> Floats:
-        weights[:: _PAGE // weights.itemsize] = 0
-        return weights
 
-    return beside(touched, threads)
+def new_arrays(shape: tuple[int, int], *kinds: type[np.generic]) -> list[NDArray[Any]]:
+    """Arrays of one shape, not filled, which share the pages of one: numbers of more bytes first."""
+    cuts = np.cumsum([0, *(math.prod(shape) * np.dtype(kind).itemsize for kind in kinds)]).tolist()
+    room = new_array(cuts[-1], np.uint8)
+    return [room[slice(*cut)].view(kind).reshape(shape) for cut, kind in zip(pairwise(cuts), kinds, strict=True)]
 
 
 def narrowest(largest: int) -> type[np.integer[Any]]:

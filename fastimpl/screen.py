@@ -18,7 +18,7 @@ from fastimpl import certified
 from fastimpl.certified import Lengths, Whitening
 from fastimpl.grams import blocks
 from fastimpl.limits import Thresholds
-from fastimpl.rows import Centred, Floats, Indices, Vectors, narrowest, require_finite
+from fastimpl.rows import Centred, Floats, Indices, Vectors, narrowest, new_array, require_finite
 
 __all__ = ["OPEN", "Screen", "centre_of", "tight_centre"]
 
@@ -132,7 +132,7 @@ class Screen:
         self._bar = self.lengths.bar(bar**2 if bar < 2.0**400 else 1.0)
         self._cut = _OUTLIERS * self._bar if self._bar > 0 else math.inf
         self._products = _Products(z, self._hi, self._lo, self.lengths, self._near, self._far)
-        self.levels = np.empty(len(rows), dtype=narrowest(count))
+        self.levels = new_array(len(rows), narrowest(count))
         self.cleared = np.zeros((-(-len(rows) // rows.step), -(-rows.step // 8)), dtype=np.uint8)
         self.forget()
 

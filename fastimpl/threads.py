@@ -25,7 +25,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["beside", "one_blas_thread", "share", "spread", "thread_count"]
+__all__ = ["one_blas_thread", "share", "spread", "thread_count"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -127,11 +127,6 @@ def share(work: Callable[[Iterator[int]], T], count: int, threads: int) -> list[
                 yield turns.popleft()
 
     return _at_once([partial(work, own()) for _ in range(max(1, min(threads, count)))])
-
-
-def beside(work: Callable[[], T], threads: int) -> Callable[[], T]:
-    """Have a thread do the work, if there is one to spare, while this one goes on; the function that is given waits for it."""
-    return _start(work).result if threads > 1 else work
 
 
 def _at_once(jobs: list[Callable[[], T]]) -> list[T]:

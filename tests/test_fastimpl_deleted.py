@@ -56,8 +56,9 @@ GREEN = {
     "sweeps::test_a_tight_centre_": "where a centre lies, by itself",
     "sweeps::test_a_watch_": "what a sweep remembers",
     "sweeps::test_how_many_threads": "an environment variable",
-    "sweeps::test_(parts|shares|work_beside|none_is_left|blas)_": "threads without data",
+    "sweeps::test_(parts|shares|none_is_left|blas)_": "threads without data",
     "sweeps::test_(integers_are_the_same|an_array_serves)_": "levels by themselves",
+    "sweeps::test_(rows_are_read|new_arrays)_": "how rows are read, and where results lie",
     "sweeps::test_spectral_norms_are_bounded_closely": "a norm by itself",
     "sweeps::test_totals_do_not_depend_on_what_was_left_out_at_first": "sums by blocks",
 }

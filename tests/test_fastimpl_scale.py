@@ -146,7 +146,7 @@ def test_a_row_takes_ten_bytes_where_most_have_unusual_levels(kind: str, monkeyp
 @pytest.mark.parametrize("kind", UNUSUAL)
 def test_a_pair_takes_ten_bytes_where_most_leave(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The covariance stage, which has half as many pairs as rows."""
-    for room, name in ((rows, "_PART"), (covariance, "_LARGE_BLOCK"), (covariance, "_TOGETHER")):
+    for room, name in (rows, "_PART"), (rows, "_MOST_READ"), (covariance, "_LARGE_BLOCK"), (covariance, "_TOGETHER"):
         monkeypatch.setattr(room, name, 4096)
     monkeypatch.setattr(covariance, "_AT_ONCE", 1)
     make, _ = UNUSUAL[kind]

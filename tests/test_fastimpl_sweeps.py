@@ -386,7 +386,7 @@ def test_integers_are_the_same_in_an_array_and_in_a_list(
     asked: list[Callable[[Sparse], Sequence[NDArray[Any]]]] = [
         lambda one: [one.index, one.value, one.left_out, one.dense(), one.block(block), *one.odd(block)],
         lambda one: [one.histogram(count) for count in (1, 5, 9, 12)],
-        lambda one: one.spelled_out(np.arange(9.0) / 7, lambda: np.empty(size)),
+        lambda one: one.spelled_out(np.arange(9.0) / 7),
         lambda one: [
             one.unlike(np.array(without, dtype=np.int64), 50) for without in ([], [0], np.flatnonzero(whole == 0))
         ],
@@ -436,13 +436,39 @@ def test_shares_go_to_whoever_is_free() -> None:
     assert sorted(map(len, threads.share(work, 100, 2))) == [1, 99]
 
 
-def test_work_beside_is_done_by_another_thread_if_there_is_one() -> None:
-    here = threading.get_ident()
-    assert threads.beside(threading.get_ident, 1)() == here
-    assert threads.beside(threading.get_ident, 2)() != here
-    fails = threads.beside(lambda: 1 // 0, 2)
-    with pytest.raises(ZeroDivisionError):
-        fails()
+@pytest.mark.parametrize("width", [1, 3, 10, 1 << 13, (1 << 14) + 1])
+@pytest.mark.parametrize("count", [0, 1, 1023, 2048, 2049])
+def test_rows_are_read_about_a_centre_whatever_their_number(width: int, count: int) -> None:
+    """Many at a time, and the rest; every difference is the same float."""
+    if width * count > 1 << 22:
+        count //= 16
+    points = np.random.default_rng([width, count]).normal(size=(count + 2, width))
+    centred = rows.Centred(points, points[0] / 3)
+    buffer = np.full((count + 1, width), np.nan)
+    read = centred.read(slice(1, count + 1), buffer)
+    assert np.array_equal(read, points[1 : count + 1] - points[0] / 3)
+    assert np.isnan(buffer[count:]).all()
+
+
+@pytest.mark.parametrize("size", [0, 5, 200_000, 300_000, 1 << 19])
+def test_new_arrays_begin_with_a_huge_page_if_they_are_large(size: int) -> None:
+    array = rows.new_array(size, np.float64)
+    assert (array.shape, array.dtype) == ((size,), np.float64)
+    assert array.flags.writeable
+    assert array.flags.c_contiguous
+    assert array.nbytes < rows._LARGE or array.ctypes.data % rows._HUGE_PAGE == 0
+
+
+def test_new_arrays_do_not_overlap() -> None:
+    parts = rows.new_arrays((700, 300), np.float64, np.float32, np.float32)
+    for number, part in enumerate(parts):
+        part[:] = number
+    assert [(part.shape, part.dtype, set(np.unique(part))) for part in parts] == [
+        ((700, 300), np.float64, {0}),
+        ((700, 300), np.float32, {1}),
+        ((700, 300), np.float32, {2}),
+    ]
+    assert all(part.ctypes.data % part.itemsize == 0 for part in parts)
 
 
 def test_none_is_left_running_if_one_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
