@@ -25,6 +25,7 @@ from fastimpl.release import Balls, Normals, Spread, exact_root, gaussian_draw, 
 from fastimpl.rows import Floats, Indices, Vectors, as_rows, pairs, pairs_of_pairs
 from fastimpl.sampling import (
     Rng,
+    checked_rng,
     covariance_normals,
     draw_covariance_coins,
     draw_gaussian_coins,
@@ -496,7 +497,7 @@ def private_mean(
     ----------
     Algorithm 1, Theorem 8.
     """
-    rows = as_rows("x", x)
+    rows, rng = as_rows("x", x), checked_rng(rng)
     asked = {"epsilon": epsilon, "delta": delta, "lambda_0": lambda_0, "edition": edition}
     made = asked_or_made(mean_parameters, MeanParameters, rows.shape[0], rows.shape[1], parameters, **asked)
     _warn_if_printed(made.edition)
@@ -557,7 +558,7 @@ def private_covariance(
     ----------
     Algorithm 5.1, Theorem 43.
     """
-    rows = as_rows("x", x)
+    rows, rng = as_rows("x", x), checked_rng(rng)
     asked = {"epsilon": epsilon, "delta": delta, "lambda_0": lambda_0, "edition": edition}
     made = asked_or_made(covariance_parameters, CovarianceParameters, rows.shape[0], rows.shape[1], parameters, **asked)
     _warn_if_printed(made.edition)
@@ -616,7 +617,7 @@ def private_gaussian(
     ----------
     Algorithm 5.2, Theorem 4, Corollary 45.
     """
-    rows = as_rows("x", x)
+    rows, rng = as_rows("x", x), checked_rng(rng)
     asked = {"epsilon": epsilon, "delta": delta, "lambda_0": lambda_0, "edition": edition}
     made = asked_or_made(gaussian_parameters, GaussianParameters, rows.shape[0], rows.shape[1], parameters, **asked)
     _warn_if_printed(made.edition)

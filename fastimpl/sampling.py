@@ -22,6 +22,7 @@ from refimpl.parameters import CovarianceParameters, GaussianParameters, MeanPar
 from refimpl.results import CovarianceCoins, GaussianCoins, MeanCoins, TestCoin
 
 __all__ = [
+    "checked_rng",
     "covariance_normals",
     "draw_covariance_coins",
     "draw_gaussian_coins",
@@ -38,12 +39,16 @@ Rng = np.random.Generator
 # Coins ----------------------------------------------------------------------------------------------------------------
 
 
-def _seed(rng: Rng | None) -> bytes:
-    if rng is None:
-        return os.urandom(32)
-    if not isinstance(rng, Rng):
+def checked_rng(rng: Rng | None) -> Rng | None:
+    """The argument; TypeError if it is neither None nor a generator."""
+    if not isinstance(rng, Rng | None):
         raise TypeError(f"rng must be a numpy.random.Generator or None, got {type(rng).__name__}")
-    return rng.bytes(32)
+    return rng
+
+
+def _seed(rng: Rng | None) -> bytes:
+    given = checked_rng(rng)
+    return os.urandom(32) if given is None else given.bytes(32)
 
 
 def _test_coin(seed: bytes, task: str) -> TestCoin:

@@ -49,6 +49,7 @@ GREEN = {
     "edges::test_there_are_as_many_cases_as_promised": "counts cases",
     "moments::test_lifted_vectors_are_the_vectors": "how rows are read",
     "private::test_forked_processes_differ": "runs in other processes, where conftest does not listen",
+    "private::test_what_is_no_generator_is_refused": "no data",
     "private::test_large_integers_are_rounded_like_floats": "how numbers are read",
     "private::test_exact_gram_is_exact": "exact arithmetic by itself",
     "private::test_.*(coins|sets_are_uniform|read_once|noise|law_of_its_draws|exact_factor)": "coins and noise, no data",

@@ -194,6 +194,15 @@ def test_reference_sets_are_uniform_sets() -> None:
     assert fastimpl.draw_mean_coins(whole, rng).reference == tuple(range(7))
 
 
+@pytest.mark.parametrize("name", ["mean", "covariance", "gaussian"])
+def test_what_is_no_generator_is_refused_before_there_is_a_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may take seconds."""
+    monkeypatch.setattr(f"fastimpl.private.{name}_parameters", None)
+    release = getattr(fastimpl, f"private_{name}")
+    with pytest.raises(TypeError, match=r"rng must be a .*Generator or None, got int"):
+        release(np.ones((4, 2)), epsilon=1, delta="1e-6", lambda_0=2, rng=3)
+
+
 def test_a_generator_is_read_once_for_256_bits() -> None:
     parameters = fastimpl.gaussian_parameters(100, 4, **BUDGET, edition=refimpl.REPAIRED)
     used, other = np.random.default_rng(8), np.random.default_rng(8)
