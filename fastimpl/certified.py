@@ -496,7 +496,7 @@ class Lengths:
 
     def __init__(self, reader: Reader, whitening: Whitening, *, limit: float) -> None:
         d = reader.width
-        self._reader, self._whitening = reader, whitening
+        self.reader, self._whitening = reader, whitening
         self._shift = whitening.shift if whitening.shift.any() else None
         self.single = self._fits_single(limit)
         kind = np.float32 if self.single else np.float64
@@ -520,13 +520,19 @@ class Lengths:
 
     def make_room(self) -> None:
         """Take room for a block of vectors."""
-        step, d, kind = self._reader.step, self._reader.width, self._matrix.dtype.type
+        step, d, kind = self.reader.step, self.reader.width, self._matrix.dtype.type
         self._buffer, self._squares, self._z = new_arrays((step, d), np.float64, kind, kind)
 
     def split(self) -> Lengths:
         """The same, with room of its own: what one thread works with."""
         other = copy(self)
         other.make_room()
+        return other
+
+    def among(self, reader: Reader) -> Lengths:
+        """The same for other vectors, no more than there is room for, in the same room."""
+        other = copy(self)
+        other.reader = reader
         return other
 
     @property
@@ -558,11 +564,11 @@ class Lengths:
 
     def of(self, block: slice) -> NDArray[Any]:
         """The computed squared lengths of a block of at most ``step`` vectors; ``rows`` and ``z`` hold the vectors."""
-        self.rows = rows = self._reader.read(block, self._buffer)
+        self.rows = rows = self.reader.read(block, self._buffer)
         if self._shift is not None:
             np.ldexp(rows, self._shift, out=rows)
         if self._whitening.rest is not None:
-            self.z = whiten(self._reader.take(block), self._whitening)[0]
+            self.z = whiten(self.reader.take(block), self._whitening)[0]
         elif self.single:
             narrow = self._squares[: len(rows)]  # until the squares are there
             narrow[:] = rows

@@ -1,9 +1,9 @@
 """LargestCore and StableMean with blocked distances, and with the decisions of exact arithmetic.
 
 A row's level is the least ell at which at most ell reference points are farther than 2 Lambda_ell, so bounds on its distances
-give bounds on its level, and most distances need not be known well. Three stages, each for the rows that the one before left
-open: one product of whitened rows for a block of rows and all of R; direct differences x_i - x_j; integers. Where many pairs
-of rows come to the last stage, pairs of floats settle those that are no ties to thirty digits first.
+give bounds on its level, and most distances need not be known well. Three stages, each for what the one before left open: one
+product of whitened rows for a block of rows and all of R; direct differences x_i - x_j of the pairs that matter; integers.
+Where many pairs of rows come to the last stage, pairs of floats settle those that are no ties to thirty digits first.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from fastimpl.rows import (
     require_finite,
     stands_out,
 )
-from fastimpl.screen import OPEN, Screen, centre_of, tight_centre
+from fastimpl.screen import OPEN, Screen, centre_of, first_true, tight_centre
 from fastimpl.sums import exact_sums
 from fastimpl.threads import one_blas_thread, share, thread_count
 from refimpl.parameters import (
@@ -422,7 +422,7 @@ def core_levels(
     doubtful, levels = sum(own.doubtful for own in done), screen.levels
     certified.note(screen.decider, len(x) - doubtful)
     if doubtful:
-        resolver = _Resolver(metric, reference, whitening, limits, counts)
+        resolver = _Resolver(metric, reference, whitening, limits, counts, screen)
         for index in _still_open(levels, max(_AT_ONCE, _TOGETHER // x.shape[1])):
             levels[index] = resolver.at(index)
     return Cores(Dense(levels, int(levels[len(levels) // 2])), rows, sums, screen.cleared)
@@ -441,38 +441,64 @@ def _still_open(levels: NDArray[np.integer[Any]], count: int) -> Iterator[Indice
         yield np.concatenate(held)
 
 
-class _Open(NamedTuple):
-    """A row whose level direct differences leave open: it is in least..top + 1, and depends on the pairs named.
+class _Doubt(NamedTuple):
+    """Rows whose level is in least..most, and the pairs with reference rows on which it depends.
 
-    ``pair_level`` is the least level at which each pair is near; outside least..top its exact value does not matter.
+    Pair p, of the rows ``owner[p]`` and ``other[p]``, is near from a level in low[p]..high[p] on; ``far`` is how many other
+    reference rows of a row are far at every level below ``most``. Pairs that are not named are near from ``least`` on.
     """
 
-    row: Floats
-    vectors: Vectors
-    least: int
-    top: int
-    pairs: Indices
-    pair_level: Indices
+    least: Indices
+    most: Indices
+    far: Indices
+    owner: Indices
+    other: Indices
+    low: Indices
+    high: Indices
+
+    def open(self) -> Indices:
+        """The pairs that have to be known better."""
+        least, most = self.least[self.owner], self.most[self.owner]
+        return np.flatnonzero(np.maximum(self.low, least) < np.minimum(self.high, most))
+
+    def narrowed(self, allowed: Indices) -> _Doubt:
+        """The same with what the pairs say of the rows: at its level at most ``allowed`` reference rows are far."""
+        return self._replace(least=self._first(self.low, allowed), most=self._first(self.high, allowed))
+
+    def _first(self, level: Indices, allowed: Indices) -> Indices:
+        """For each row the least level at which it is in, were these the levels of its pairs."""
+        count, rows = len(allowed), len(self.least)
+        table = np.bincount(self.owner * (count + 1) + level, minlength=rows * (count + 1)).reshape(rows, count + 1)
+        far = (self.far + table.sum(axis=1))[:, None] - np.cumsum(table, axis=1)[:, :count]
+        levels = np.arange(count)
+        inside = (far <= allowed) & (levels >= self.least[:, None])
+        return first_true(inside | (levels >= self.most[:, None]))
 
 
 class _Resolver:
-    """Second and third stage: one row at a time, from direct differences x_i - x_j, and at last on integers.
+    """Second and third stage, some rows at a time: direct differences x_i - x_j, and at last integers.
 
     A direct difference is rounded once, so its bounds are relative to the distance itself and not to the distance from a
-    centre; see ``certified.whiten`` and ``certified.norm_bounds``.
+    centre; see ``certified.whiten`` and ``certified.norm_bounds``. Which pairs need one the products of the screen tell.
     """
 
     def __init__(
-        self, metric: Metric, reference: Indices, whitening: Whitening, limits: Thresholds, allowed: Indices
+        self,
+        metric: Metric,
+        reference: Indices,
+        whitening: Whitening,
+        limits: Thresholds,
+        allowed: Indices,
+        screen: Screen,
     ) -> None:
         self._metric, self._whitening, self._limits, self._allowed = metric, whitening, limits, allowed
-        self._points, self._asked = metric.points[reference], 0
+        self._screen, self._points, self._asked = screen, metric.points[reference[screen.order]], 0
         last = len(self._points) - 1
         self._rank = last - np.clip(allowed, 0, max(last, 0))  # of the one that decides, by rising forms
         self._always, self._possible = allowed > last, allowed >= 0
         # Running maxima and minima are on the safe side, as the thresholds rise.
-        self._below = np.maximum.accumulate(limits.below).tolist()
-        self._above = np.minimum.accumulate(limits.above[::-1])[::-1].tolist()
+        self._below = np.maximum.accumulate(limits.below)
+        self._above = np.minimum.accumulate(limits.above[::-1])[::-1]
 
     @cached_property
     def _fine(self) -> _Fine:
@@ -498,66 +524,74 @@ class _Resolver:
 
     def levels(self, rows: Floats) -> list[int]:
         """The exact levels of rows."""
-        return [level for part in blocks(len(rows), _AT_ONCE) for level in self._levels(rows[part])]
+        together = max(1, min(_AT_ONCE, _ENTRIES // max(1, len(self._points))))
+        return [level for part in blocks(len(rows), together) for level in self._levels(rows[part])]
 
     def _levels(self, rows: Floats) -> list[int]:
         """The same for a few rows, whose pairs are looked at together."""
-        found = [self._level(row) for row in rows]
-        opened = [one for one in found if isinstance(one, _Open)]
-        self._asked += sum(len(one.pairs) for one in opened)
-        if opened and self._asked > _MANY and self._fine.useful:
-            opened = self._in_pairs_of_floats(opened)
-        rest = iter(opened)
-        return [self._exact_level(next(rest)) if isinstance(one, _Open) else one for one in found]
+        doubt = self._from_products(rows)
+        for stage in (self._directly, self._in_pairs_of_floats, self._exactly):
+            part = doubt.open()
+            if part.size:
+                doubt = stage(rows, doubt, part).narrowed(self._allowed)
+        levels: list[int] = doubt.least.tolist()
+        return levels
 
-    def _level(self, row: Floats) -> int | _Open:
-        """The level, if direct differences tell."""
-        vectors = Vectors((np.broadcast_to(row, self._points.shape),), (self._points,))
-        bounds = certified.norm_bounds(*certified.whiten(vectors, self._whitening), self._whitening.epsilon)
-        least = self._level_from(bounds.lower, self._limits.above)
-        most = self._level_from(bounds.upper, self._limits.below)
-        if least == most:
-            certified.note("direct", 1)
-            return least
-        top = min(most, len(self._limits.exact) - 1)
-        pairs = np.flatnonzero((bounds.upper > self._limits.below[least]) & (bounds.lower <= self._limits.above[top]))
-        return _Open(row, vectors, least, top, pairs, np.where(bounds.lower > self._limits.above[top], top + 1, 0))
+    def _from_products(self, rows: Floats) -> _Doubt:
+        """What the products of the screen tell of rows: less than of all rows at once, where bounds are the same for many."""
+        lower, upper = self._screen.bounds(rows)
+        near, far = self._screen.limits
+        least, most = self._level_from(lower, far), self._level_from(upper, near)
+        last = len(near) - 1
+        out = lower > far[np.minimum(most, last + 1) - 1][:, None]
+        doubtful = (upper > near[np.minimum(least, last)][:, None]) & ~out & (least < most)[:, None]
+        owner, other = np.nonzero(doubtful)
+        return _Doubt(least, most, np.count_nonzero(out, axis=1), owner, other, least[owner], most[owner])
 
-    def _level_from(self, forms: Floats, limits: Floats) -> int:
-        """The least level ell at which at most allowed[ell] forms exceed limits[ell]."""
-        inside = (
-            self._always if not forms.size else self._possible & (self._always | (np.sort(forms)[self._rank] <= limits))
-        )
-        found = int(inside.argmax())
-        return found if inside[found] else len(inside)
+    def _level_from(self, forms: Floats, limits: Floats) -> Indices:
+        """For each row the least level ell at which at most allowed[ell] forms exceed limits[ell]."""
+        ranked = np.sort(forms, axis=1)[:, self._rank] if forms.size else np.zeros((len(forms), 1))
+        return first_true(self._possible & (self._always | (ranked <= limits)))
 
-    def _in_pairs_of_floats(self, opened: list[_Open]) -> list[_Open]:
-        """The same rows, with those pairs left that pairs of floats do not tell apart."""
-        white = self._fine.whiten(np.array([one.row for one in opened]))
-        counts = [len(one.pairs) for one in opened]
-        owner, pairs = np.repeat(np.arange(len(opened)), counts), np.concatenate([one.pairs for one in opened])
-        least, top = (np.repeat(ends, counts) for ends in ([one.least for one in opened], [one.top for one in opened]))
-        levels, known = np.empty(len(pairs), dtype=np.int64), np.empty(len(pairs), dtype=bool)
-        for part in blocks(len(pairs), max(1, _ENTRIES // self._points.shape[1])):
-            own = white.take(owner[part])
-            levels[part], known[part] = self._fine.levels(own, pairs[part], least[part], top[part])
-        left, cuts = [], np.cumsum(counts)[:-1]
-        for one, level, told in zip(opened, np.split(levels, cuts), np.split(known, cuts), strict=True):
-            one.pair_level[one.pairs] = level
-            left.append(one._replace(pairs=one.pairs[~told]))
-        return left
+    def _directly(self, rows: Floats, doubt: _Doubt, part: Indices) -> _Doubt:
+        """What direct differences tell."""
+        low, high = doubt.low.copy(), doubt.high.copy()
+        for some in (part[block] for block in self._blocks(part)):
+            vectors = self._differences(rows, doubt, some)
+            bounds = certified.norm_bounds(*certified.whiten(vectors, self._whitening), self._whitening.epsilon)
+            low[some] = np.maximum(low[some], np.searchsorted(self._above, bounds.lower))  # far at each level before
+            high[some] = np.minimum(high[some], np.searchsorted(self._below, bounds.upper))  # near at this level
+        found = doubt._replace(low=low, high=high)
+        told = found.narrowed(self._allowed)
+        certified.note("direct", int(np.count_nonzero((doubt.least < doubt.most) & (told.least == told.most))))
+        return found
 
-    def _exact_level(self, one: _Open) -> int:
-        """The level, with every distance that could matter compared exactly."""
-        if one.pairs.size:
-            one.pair_level[one.pairs] = self._pair_levels(one.vectors.take(one.pairs), one.least, one.top)
-        for ell in range(one.least, one.top + 1):
-            if int(np.count_nonzero(one.pair_level > ell)) <= self._allowed[ell]:
-                return ell
-        return one.top + 1
+    def _in_pairs_of_floats(self, rows: Floats, doubt: _Doubt, part: Indices) -> _Doubt:
+        """What pairs of floats tell, once there have been many questions."""
+        self._asked += len(part)
+        if self._asked <= _MANY or not self._fine.useful:
+            return doubt
+        low, high, white = doubt.low.copy(), doubt.high.copy(), self._fine.whiten(rows)
+        for some in (part[block] for block in self._blocks(part)):
+            own = white.take(doubt.owner[some])
+            low[some], high[some] = self._fine.levels(own, doubt.other[some], low[some], high[some])
+        return doubt._replace(low=low, high=high)
 
-    def _pair_levels(self, vectors: Vectors, least: int, top: int) -> Indices:
-        """The exact least level in least..top + 1 at which each pair is near.
+    def _exactly(self, rows: Floats, doubt: _Doubt, part: Indices) -> _Doubt:
+        """What integers tell: all."""
+        low, high = doubt.low.copy(), doubt.high.copy()
+        for some in (part[block] for block in self._blocks(part)):
+            low[some] = high[some] = self._pair_levels(self._differences(rows, doubt, some))
+        return doubt._replace(low=low, high=high)
+
+    def _blocks(self, part: Indices) -> list[slice]:
+        return blocks(len(part), max(1, _ENTRIES // self._points.shape[1]))
+
+    def _differences(self, rows: Floats, doubt: _Doubt, some: Indices) -> Vectors:
+        return Vectors((rows[doubt.owner[some]],), (self._points[doubt.other[some]],))
+
+    def _pair_levels(self, vectors: Vectors) -> Indices:
+        """The exact least level at which each pair is near.
 
         Floats on both sides of the exact form, against those of the thresholds, leave few levels for exact comparisons.
         """
@@ -565,20 +599,16 @@ class _Resolver:
         form = self._metric.form
         numerators, denominator = form.values(integer_rows(vectors.take(where), form.unit))
         certified.note("exact", len(where))
-        exact = self._limits.exact
-        found = []
-        for value in numerators:
-            lower, upper = enclose(value, denominator)
-            low = bisect_left(self._above, lower, least, top + 1)  # far at each level before
-            high = bisect_left(self._below, upper, low, top + 1)  # near at this level, if it is one
-            while low < high:
-                middle = (low + high) // 2
-                limit = exact[middle]
-                if value * limit.denominator <= limit.numerator * denominator:
-                    high = middle
-                else:
-                    low = middle + 1
-            found.append(low)
+        exact, found = self._limits.exact, []
+        sides = np.array([enclose(value, denominator) for value in numerators], dtype=np.float64).reshape(-1, 2)
+        lows = np.searchsorted(self._above, sides[:, 0]).tolist()  # far at each level before
+        highs = np.searchsorted(self._below, sides[:, 1]).tolist()  # near at this level, if it is one
+        for value, low, high in zip(numerators, lows, highs, strict=True):
+
+            def near(limit: Ratio, value: int = value) -> bool:
+                return value * limit.denominator <= limit.numerator * denominator
+
+            found.append(bisect_left(exact, True, low, high, key=near))
         return np.array(found, dtype=np.int64)[kind]
 
 
@@ -663,10 +693,10 @@ class _Fine:
         known = (both > _MODERATE[0]) & (both < _MODERATE[1])
         return total, (rest + 2 * a * t).sum(axis=-1) + errors, np.where(known, unsure, np.inf)
 
-    def levels(self, own: _White, some: Indices, least: Indices, top: Indices) -> tuple[Indices, NDArray[np.bool_]]:
-        """The least level in least..top + 1 at which each pair is near, and for which pairs it is known."""
+    def levels(self, own: _White, some: Indices, low: Indices, high: Indices) -> tuple[Indices, Indices]:
+        """Where the least level lies at which each pair is near: it is in low..high."""
         total, rest, unsure = self.forms(own, some)
-        low, high = least.copy(), top + 1
+        low, high = low.copy(), high.copy()
         part = np.flatnonzero(np.isfinite(unsure) & (low < high))
         while part.size:
             middle = (low[part] + high[part]) // 2
@@ -677,7 +707,7 @@ class _Fine:
             part = part[far | near]
             part = part[low[part] < high[part]]
         certified.note("pairs", int(np.count_nonzero(low == high)))
-        return low, low == high
+        return low, high
 
     def _limit(self, levels: Indices) -> Floats:
         """Thresholds as sums of two floats."""

@@ -20,7 +20,7 @@ from fastimpl.grams import blocks
 from fastimpl.limits import Thresholds
 from fastimpl.rows import Centred, Floats, Indices, Vectors, narrowest, new_array, require_finite
 
-__all__ = ["OPEN", "Screen", "centre_of", "tight_centre"]
+__all__ = ["OPEN", "Screen", "centre_of", "first_true", "tight_centre"]
 
 _MEDOIDS = 256  # reference rows whose middle is sought
 _OF_MEDOIDS = 4  # one in so many of them is tried as the medoid
@@ -146,7 +146,7 @@ class Screen:
         if not known.all():
             lo[~known] = _coordinate_length(vectors.take(np.flatnonzero(~known)), self._whitening)
         hi = np.where(known, (norm + error) * (1 + slack) + certified.underflow_error(d), np.inf)
-        order = np.lexsort((lo, hi))
+        self.order = order = np.lexsort((lo, hi))
         self._lo, self._hi = np.maximum(lo[order], 0.0), hi[order]
         return z[order]
 
@@ -235,6 +235,17 @@ class Screen:
         self._least += np.bincount(least, minlength=len(self._least))
         self._seen += len(index)
 
+    def bounds(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Bounds on D_ij^2 for a few rows and all reference rows, in ``order``, which compare with ``limits``."""
+        lengths = self.lengths.among(Centred(rows, self._rows.centre))
+        q = lengths.of(slice(0, len(rows)))
+        return self._products.bounds(lengths.z, q, np.isfinite(lengths.enclosed(q)[1]))
+
+    @property
+    def limits(self) -> tuple[Floats, Floats]:
+        """For each level what D_ij^2 is surely near up to, and what it is surely far beyond."""
+        return self._products.limits
+
     @property
     def decider(self) -> str:
         """Who decides the levels, for an audit: "count" where the numbers of reference rows allowed do, without a distance."""
@@ -313,6 +324,22 @@ class _Products:
             low, high = self._counted(batch.take(part), slack[part], allowed, allowed_most)
             least[part], most[part] = np.maximum(least[part], low), np.minimum(most[part], high)
         return least, np.maximum(most, least)
+
+    @property
+    def limits(self) -> tuple[Floats, Floats]:
+        """As :attr:`Screen.limits`."""
+        return self._upper, self._lower
+
+    def bounds(self, z: NDArray[Any], q: NDArray[Any], known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Bounds on D_ij^2; nothing is said of rows that are not known, nor of reference rows that are not."""
+        squares = q.astype(np.float64)
+        slack = self._s * squares + self._tiny
+        *_, left = self._lefts(z, squares + slack)
+        lower, upper = (np.full((len(z), len(self._hi)), side) for side in (-np.inf, np.inf))
+        upper[:, : self._finite] = left @ self._right.T
+        lower[:, : self._finite] = upper[:, : self._finite] - 2 * (slack[:, None] + self._slack)
+        lower[~known], upper[~known] = -np.inf, np.inf
+        return lower, upper
 
     def _start(self, radius: Floats, first: int) -> int:
         """Reference rows before this one are surely near, at level ``first``, to rows of these lengths, which rise."""

@@ -48,9 +48,9 @@ def guess_in_floats(patch: pytest.MonkeyPatch) -> None:
         forms = _forms(y.T @ y, self._vectors.take(index))
         return forms > threshold.numerator / threshold.denominator, Bounds(forms, forms)
 
-    def pair_levels(self: Any, vectors: Vectors, least: int, top: int) -> Indices:
-        limits = np.array([ratio.numerator / ratio.denominator for ratio in self._limits.exact[least : top + 1]])
-        return np.asarray(least + np.searchsorted(limits, _forms(_gram(self._metric), vectors)))
+    def pair_levels(self: Any, vectors: Vectors) -> Indices:
+        limits = np.array([ratio.numerator / ratio.denominator for ratio in self._limits.exact])
+        return np.searchsorted(limits, _forms(_gram(self._metric), vectors))
 
     patch.setattr(covariance._ExactGram, "exceed", exceed)
     patch.setattr(mean._Resolver, "_pair_levels", pair_levels)
@@ -63,8 +63,8 @@ def decide_open_ones(patch: pytest.MonkeyPatch, *, out: bool) -> None:
         count = len(index)
         return np.full(count, out), Bounds(np.zeros(count), np.full(count, np.inf if out else 0.0))
 
-    def pair_levels(_: Any, vectors: Vectors, least: int, top: int) -> Indices:
-        return np.full(len(vectors), top + 1 if out else least, dtype=np.int64)
+    def pair_levels(self: Any, vectors: Vectors) -> Indices:
+        return np.full(len(vectors), len(self._limits.exact) if out else 0, dtype=np.int64)
 
     patch.setattr(covariance._ExactGram, "exceed", exceed)
     patch.setattr(mean._Resolver, "_pair_levels", pair_levels)
