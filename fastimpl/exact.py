@@ -27,6 +27,7 @@ __all__ = [
     "integer_rows",
     "inverse_root",
     "matrix_form",
+    "prime_below",
     "root_ratio_pair",
     "rounded",
     "semidefinite_factor",
@@ -216,7 +217,8 @@ class QuadraticForm:
         )
 
     @cached_property
-    def _inverse(self) -> tuple[fmpz_mat, int]:
+    def inverse(self) -> tuple[fmpz_mat, int]:
+        """N and n with matrix^-1 = N/n, n positive."""
         if self.width >= LARGE:
             return _modular_inverse(self.matrix)
         numerator, denominator = fmpq_mat(self.matrix).inv().numer_denom()
@@ -228,7 +230,7 @@ class QuadraticForm:
         if self.width >= LARGE and len(self._solved) <= _SOLVED and len(rows) <= self.width:
             values, denominator = _modular_forms(self.matrix, rows)
         else:
-            numerator, denominator = self._inverse
+            numerator, denominator = self.inverse
             products = (fmpz_mat(rows) * numerator).tolist()
             values = [int(sum(a * b for a, b in zip(p, v, strict=True))) for p, v in zip(products, rows, strict=True)]
         if self.exponent >= 0:
@@ -286,7 +288,7 @@ def _primes(determinant: int, bits: int) -> list[int]:
         if determinant % prime:
             found.append(prime)
             product *= prime
-        prime = _prime_below(prime)
+        prime = prime_below(prime)
     return found
 
 
@@ -298,7 +300,8 @@ def _recombined(primes: Sequence[int], residues: Sequence[Sequence[int]]) -> tup
     return [int(value) for value in sums.entries()], product
 
 
-def _prime_below(number: int) -> int:
+def prime_below(number: int) -> int:
+    """The largest prime below an odd number above 3."""
     number -= 2
     while not fmpz(number).is_prime():
         number -= 2

@@ -26,6 +26,7 @@ from fastimpl.covariance import KeptResult, level_counts, score_of
 from fastimpl.exact import QuadraticForm, column_units, integer_rows, inverse_root, matrix_form
 from fastimpl.grams import BlockGrams, KeptGram, blocks, column_sums, usual_shift
 from fastimpl.limits import Ratio, Thresholds, distance_limits, enclose, thresholds
+from fastimpl.residues import IntegerDistances
 from fastimpl.rows import (
     READ_ROWS,
     Centred,
@@ -66,6 +67,8 @@ _LARGEST_DENOMINATOR = 1 << 22
 _PATIENCE = 4  # blocks between two questions whether to halt
 _MANY = 2048  # pairs of rows compared on integers before pairs of floats are tried
 _MODERATE = (2.0**-300, 2.0**300)  # sizes whose products and squares neither under- nor overflow
+_SEVERAL = 512  # of them that residues decide together rather than each by itself
+_MOST_PRIMES = 96  # beyond these they do not pay
 _AT_ONCE = 64  # rows that are whitened in pairs of floats together
 _ENTRIES = 1 << 17  # of an array of products that is held at a time
 _CAREFULLY = 1 << 20  # numbers that are summed together where sums overflow
@@ -492,7 +495,8 @@ class _Resolver:
         screen: Screen,
     ) -> None:
         self._metric, self._whitening, self._limits, self._allowed = metric, whitening, limits, allowed
-        self._screen, self._points, self._asked = screen, metric.points[reference[screen.order]], 0
+        self._screen, self._points = screen, metric.points[reference[screen.order]]
+        self._asked, self._tied = 0, False
         last = len(self._points) - 1
         self._rank = last - np.clip(allowed, 0, max(last, 0))  # of the one that decides, by rising forms
         self._always, self._possible = allowed > last, allowed >= 0
@@ -530,12 +534,21 @@ class _Resolver:
     def _levels(self, rows: Floats) -> list[int]:
         """The same for a few rows, whose pairs are looked at together."""
         doubt = self._from_products(rows)
-        for stage in (self._directly, self._in_pairs_of_floats, self._exactly):
+        first = len(doubt.open())
+        for stage in self._stages(first):
             part = doubt.open()
             if part.size:
                 doubt = stage(rows, doubt, part).narrowed(self._allowed)
+                self._tied |= stage == self._exactly and 2 * len(part) >= first >= _SEVERAL  # floats were of little use
         levels: list[int] = doubt.least.tolist()
         return levels
+
+    def _stages(self, count: int) -> tuple[Callable[[Floats, _Doubt, Indices], _Doubt], ...]:
+        """Who looks at so many pairs, one after the other."""
+        stages = self._directly, self._in_pairs_of_floats, self._exactly
+        if count >= _SEVERAL and (self._tied or (self._asked > _MANY and self._integers.few)):
+            return stages[2:]
+        return stages
 
     def _from_products(self, rows: Floats) -> _Doubt:
         """What the products of the screen tell of rows: less than of all rows at once, where bounds are the same for many."""
@@ -579,10 +592,42 @@ class _Resolver:
 
     def _exactly(self, rows: Floats, doubt: _Doubt, part: Indices) -> _Doubt:
         """What integers tell: all."""
+        if len(part) >= _SEVERAL:
+            differences = integer_rows(self._about_one(rows), self._metric.form.unit)
+            if self._integers.primes(self._integers.bits(differences)) <= _MOST_PRIMES:
+                return self._by_residues(differences, doubt, part)
         low, high = doubt.low.copy(), doubt.high.copy()
         for some in (part[block] for block in self._blocks(part)):
             low[some] = high[some] = self._pair_levels(self._differences(rows, doubt, some))
         return doubt._replace(low=low, high=high)
+
+    def _by_residues(self, rows: list[list[int]], doubt: _Doubt, part: Indices) -> _Doubt:
+        """The same for many pairs."""
+        low, high = doubt.low.copy(), doubt.high.copy()
+        certified.note("exact", len(part))
+        while part.size:
+            middle = (low[part] + high[part]) // 2
+            levels, which = np.unique(middle, return_inverse=True)
+            bars = [self._bar(ell) for ell in levels.tolist()]
+            far = self._integers.signs(rows, doubt.owner[part], doubt.other[part], bars, which) > 0
+            low[part[far]], high[part[~far]] = middle[far] + 1, middle[~far]
+            part = part[low[part] < high[part]]
+        return doubt._replace(low=low, high=high)
+
+    @cached_property
+    def _integers(self) -> IntegerDistances:
+        form = self._metric.form
+        return IntegerDistances(form.inverse[0], integer_rows(self._about_one(self._points), form.unit))
+
+    def _about_one(self, rows: Floats) -> Vectors:
+        """Rows about a reference row: smaller integers."""
+        return Vectors((rows,), (np.broadcast_to(self._points[0], rows.shape),))
+
+    def _bar(self, ell: int) -> int:
+        """The largest integer v^T N v that is near at a level."""
+        form, limit = self._metric.form, self._limits.exact[ell]
+        scaled = limit.numerator * form.inverse[1] << max(0, -form.exponent)
+        return scaled // (limit.denominator << max(0, form.exponent))
 
     def _blocks(self, part: Indices) -> list[slice]:
         return blocks(len(part), max(1, _ENTRIES // self._points.shape[1]))

@@ -15,14 +15,17 @@ import resource
 import signal
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import product
 from multiprocessing.connection import Connection
 
 import numpy as np
+from flint import fmpz_mat
 from numpy.typing import NDArray
 
 from fastimpl import certified
 from fastimpl.covariance import stable_covariance
+from fastimpl.exact import QuadraticForm
 from fastimpl.mean import stable_mean
 
 Rows = NDArray[np.float64]
@@ -163,10 +166,66 @@ def seven_apart_and_tiny_ones(rng: Rng, n: int, d: int) -> Rows:
     return x
 
 
+def _on_sphere(rng: Rng, count: int, d: int) -> Rows:
+    """Different points with positive whole coordinates and a sum of squares of 40009."""
+    found: dict[bytes, Rows] = {}
+    while len(found) < count:
+        x = rng.integers(1, 100, (1 << 18, d)).astype(float)
+        last = 40009 - np.sum(x[:, 1:] ** 2, axis=1)
+        x[:, 0] = np.round(np.sqrt(np.maximum(last, 0.0)))
+        found.update((row.tobytes(), row) for row in x[(x[:, 0] > 0) & (x[:, 0] ** 2 == last)])
+    return np.array(list(found.values())[:count])
+
+
+def _all_signs(d: int) -> Rows:
+    return np.array(list(product([1.0, -1.0], repeat=d)))
+
+
+def _within(a: Rows, b: Rows) -> Rows:
+    """Pairs of points of a sphere, with all signs and all places: their differences have a Gram matrix like I."""
+    return np.concatenate([_all_signs(len(a))[:, None] * np.roll([a, b], k, axis=1) for k in range(len(a))])
+
+
+def _across(a: Rows, b: Rows) -> tuple[Rows, Rows]:
+    """Pairs of points of two spheres, likewise; so are both together."""
+    left, right = _all_signs(len(a)), _all_signs(len(b))
+    left = np.concatenate([np.resize(left, (len(right), len(a))), -np.resize(left, (len(right), len(a)))])
+    shifts = range(math.lcm(len(a), len(b)))
+    first = np.concatenate([left * np.roll(a, k) for k in shifts])
+    return first, np.concatenate([np.tile(right, (2, 1)) * np.roll(b, k) for k in shifts])
+
+
+def two_spheres(rng: Rng, n: int, d: int) -> Rows:
+    """Whole numbers on two spheres at right angles: distances between them are the same, and the largest; few rows are alike.
+
+    Most rows are paired with one of the same sphere, some with one of the other; what is left over is paired with itself.
+    """
+    m, u = n // 2, (d - 1) // 2
+    w = d - 1 - u
+    counts = [9 * m // 20 // (width << width) for width in (u, w)] if 2 < u <= w < 8 else [0]
+    if not min(counts):
+        return signs(rng, n, d)
+    points = [_on_sphere(rng, 2 * count + 1, width) for count, width in zip(counts, (u, w), strict=True)]
+    x, at = np.zeros((2, m, d)), 0
+    for columns, some, count, high in zip((slice(0, u), slice(u, -1)), points, counts, (100, -100), strict=True):
+        for a, b in zip(some[:count], some[count : 2 * count], strict=True):
+            both = _within(a, np.roll(b, 1) * np.resize([1.0, -1.0], len(b)))
+            x[:, at : at + len(both), columns], x[:, at : at + len(both), -1] = both.transpose(1, 0, 2), high
+            at += len(both)
+    first, second = _across(points[0][-1], points[1][-1])
+    for _ in range((m - at) // len(first)):
+        x[0, at : at + len(first), :u], x[1, at : at + len(first), u:-1] = first, second
+        x[0, at : at + len(first), -1], x[1, at : at + len(first), -1] = 100, -100
+        at += len(first)
+    x[:, at:] = x[0, 0]
+    return x.reshape(2 * m, d)
+
+
 Family = Callable[[Rng, int, int], Rows]
 FAMILIES: tuple[Family, ...] = (
     clean, signs, distinct_ties, distinct_near_ties, chain, long_chain, every_scale, every_entry, some_tiny_entries, thin,
     thin_ties, thin_near_ties, thin_chain, two_places, two_places_and_tiny_ones, seven_apart, seven_apart_and_tiny_ones,
+    two_spheres,
 )  # fmt: skip
 
 
@@ -205,10 +264,26 @@ def tied_distance(x: Rows) -> float | None:
     return low
 
 
-THRESHOLDS: dict[str, Callable[[Rows], float | None]] = {
+def largest_distance(x: Rows) -> Fraction | None:
+    """The largest distance from the first row, exactly: a threshold of the first level; of small whole numbers only."""
+    m = len(x) // 2
+    y = x[:m] - x[m : 2 * m]
+    others = x[1 :: max(1, m // REFERENCE)]
+    forms = _forms(y, others - x[0]) if np.array_equal(x, np.clip(np.rint(x), -1e3, 1e3)) else None
+    gram = fmpz_mat((y.T @ y).astype(int).tolist()) if forms is not None else None
+    if forms is None or gram is None or not gram.det():
+        return None
+    values, denominator = QuadraticForm(gram, np.zeros(x.shape[1], dtype=np.int64)).values(
+        (others[np.argmax(forms)] - x[0]).astype(int)[None].tolist()
+    )
+    return Fraction(m * values[0], denominator)
+
+
+THRESHOLDS: dict[str, Callable[[Rows], float | Fraction | None]] = {
     "50": lambda _: LAMBDA_0,
     "tied norm": tied_norm,
     "tied distance": tied_distance,
+    "largest distance": largest_distance,
 }
 
 
@@ -271,7 +346,7 @@ def search(size: tuple[int, int], limit: int, names: list[str]) -> float:
         ratio = (times[0] + times[1]) / base
         worst = max(worst, ratio)
         seconds = f"{times[0]:8.3f} {times[1]:8.3f} s" if times[2] else f"     over {limit:5} s"
-        print(f"{family.__name__:26} {threshold:14} {seconds} {ratio:9.0f} x  {times[2]}", flush=True)
+        print(f"{family.__name__:26} {threshold:16} {seconds} {ratio:9.0f} x  {times[2]}", flush=True)
     return worst
 
 

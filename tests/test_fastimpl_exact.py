@@ -99,7 +99,7 @@ def test_the_modular_inverse_inverts(make: Callable[[np.random.Generator], Rows]
 def test_primes_that_divide_the_determinant_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = fmpz_mat([[15, 0], [0, 77]])
     monkeypatch.setattr(exact, "_PRIME", 13)  # then 11, 7, 5, 3, of which only 13 does not divide
-    monkeypatch.setattr(exact, "_prime_below", {13: 11, 11: 7, 7: 5, 5: 3, 3: 1009, 1009: 997, 997: 991}.__getitem__)
+    monkeypatch.setattr(exact, "prime_below", {13: 11, 11: 7, 7: 5, 5: 3, 3: 1009, 1009: 997, 997: 991}.__getitem__)
     assert exact._modular_inverse(matrix) == (fmpz_mat([[77, 0], [0, 15]]), 1155)
     assert exact._modular_forms(matrix, [[1, 0], [3, -2]]) == ([77, 9 * 77 + 4 * 15], 1155)
 
