@@ -8,6 +8,7 @@ arithmetic looks only at what is left in doubt on a set that no proved removal c
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -59,7 +60,8 @@ _FEWEST_BLOCKS = 16
 _MOST_SUSPECTS = 4096
 _LARGE_BLOCK = 1 << 17  # vectors that leave together, where all do
 _TOGETHER, _FEWEST_TOGETHER = 1 << 16, 256  # numbers, and vectors, that become integers together
-_AT_ONCE = 64  # blocks in which candidates are sought together
+_AT_ONCE = 1 << 18  # vectors among which candidates are sought together
+_ROOM = 1 << 24  # bytes that candidates may take, if eight a vector are not more
 _SAMPLE = 4096
 _SAMPLE_OF_SAMPLE = 512
 _WATCHED = 128  # columns up to which a watch pays
@@ -620,9 +622,13 @@ def _whitening(state: _Levels, floats: BlockGrams, integers: _ExactGram) -> Whit
 class _Descent:
     """The decreasing pass over levels on one base set, until it has shrunk too much for the base's bounds.
 
-    Only candidates are looked at again after a removal: if the vectors removed have forms that sum to at most ``budget`` in
-    the base, no other form grows by more than 1/(1 - budget) (Claim 29), so vectors below (1 - budget) times the lowest
-    threshold are in every set for good.
+    Only candidates are looked at again after a removal: those whose form in the base may exceed ``bar``. If the vectors
+    removed have forms that sum to at most s in the base, no other form grows by more than 1/(1 - s) (Claim 29), so whoever is
+    no candidate stays in at every level whose threshold is at least bar/(1 - s). That is all levels while s is at most
+    ``budget`` if the bar is (1 - budget) times the lowest threshold, and so it is where candidates are few. Where they are
+    more than there is room for, the bar is raised above the lower half of them, again and again: then the base serves for
+    some levels only, and the next base for the others. Where so many may exceed the threshold of a single level, those that
+    surely do go at once, and if there are none, integers decide about some vectors at a time; nothing is kept of anybody.
     """
 
     def __init__(
@@ -631,26 +637,26 @@ class _Descent:
         self._floats, self._vectors, self._state, self._limits = floats, floats.vectors, state, limits
         self._whitening, self._integers = whitening, integers
         self._budget = _first_budget(limits)
-        self._gone = [np.empty((0, floats.vectors.width))]
-        self._gone_error = [np.empty(0)]
+        self._gone, self._gone_error = np.empty((0, floats.vectors.width)), np.empty(0)
         self._spent = 0.0
+        self._bar = self._line(self._budget)
+        # Of a candidate: itself and its whitened vector, an image of that, and a dozen numbers.
+        self._most = max(_ROOM, 8 * len(self._vectors)) // (16 * self._vectors.width + 128)
 
-    def _above(self) -> list[NDArray[np.integer[Any]]]:
+    def _above(self) -> Iterator[NDArray[np.integer[Any]]]:
         """Who may be a candidate, for as large a budget as leaves them few."""
         tight = min(_LARGEST_BUDGET, len(self._limits.exact) * float(self._limits.above[-1]))
-        line, most, count = self._line(self._budget), _MANY + len(self._vectors) // 1000, 0
-        narrow = narrowest(len(self._vectors))
+        most, count, narrow = _MANY + len(self._vectors) // 1000, 0, narrowest(len(self._vectors))
         pairs: list[tuple[Indices, Floats]] = []
-        found: list[NDArray[np.integer[Any]]] = []
-        for index, forms in self._looked_for(line):
+        for index, forms in self._looked_for(self._bar):
             alive = self._state.alive[index]
             pairs.append((index[alive], forms[alive]))
             count += len(pairs[-1][0])
             if count > most:
-                self._budget, line = tight, self._line(tight)
-                found.extend(some[~(sizes <= line)].astype(narrow) for some, sizes in pairs)
+                self._budget, self._bar = tight, max(self._bar, self._line(tight))
+                yield from (some[~(sizes <= self._bar)].astype(narrow) for some, sizes in pairs)
                 pairs.clear()
-        return found or [index for index, _ in pairs]
+        yield from (index for index, _ in pairs)
 
     def _looked_for(self, line: float) -> Iterator[tuple[Indices, Floats]]:
         """Vectors that may be above the line, and bounds on their forms, some blocks at a time."""
@@ -658,22 +664,28 @@ class _Descent:
         if known is not None:
             yield known
             return
-        for some in blocks(-(-len(self._vectors) // self._vectors.step), _AT_ONCE):
+        step = self._vectors.step
+        for some in blocks(-(-len(self._vectors) // step), max(1, _AT_ONCE // step)):
             yield certified.above_line(self._vectors, self._whitening, line, some)
 
     def _collect(self, ell: int) -> bool:
-        """The candidates; False if those that go at level ell use up the base, and are gone.
+        """The candidates; False if those that surely go at level ell are gone, and nothing has been kept of anybody.
 
-        Then nothing has been kept of anybody: whether most are candidates or most go, it takes no more than their numbers.
+        That is so if they use up the base, or if more may go at this level than there is room for; perhaps nobody surely goes.
         """
-        left, goes, count, used = self._state.left, float(self._limits.above[ell]), 0, False
+        left, goes, count, held, used = self._state.left, float(self._limits.above[ell]), 0, 0, False
         kept: list[tuple[NDArray[Any], ...]] = []
-        for index in (part[block] for part in self._above() for block in blocks(len(part)) or [slice(0)]):
-            part = self._certified(index)
+        for part in self._pieces():
             kept.append(part)
-            count += len(part[0])
+            count, held = count + len(part[0]), held + len(part[0])
             self._spent += float(np.sum(part[4][part[3] > goes]))
-            if used or self._spent > self._budget:  # a matter of cost only: who goes, goes whatever it sums to
+            if held > self._most and not used:
+                middle = float(np.median(np.concatenate([upper for *_, upper in kept])))
+                self._bar = min(middle, float(self._limits.below[ell]))  # so nobody is dropped who goes now
+                kept = [tuple(column[some[-1] > self._bar] for column in some) for some in kept]
+                held = sum(len(some[0]) for some in kept)
+            # A matter of cost only: who goes, goes whatever it sums to.
+            if used or self._spent > self._budget or not self._covers(ell):
                 used = True
                 while kept:
                     some, _, _, lower, _ = kept.pop()
@@ -686,36 +698,73 @@ class _Descent:
         columns = [list(column) for column in zip(*kept, strict=True)]
         kept.clear()
         self._index, self._z, self._error, lower, upper = (np.concatenate(columns.pop(0)) for _ in range(5))
-        self._bounds, self._base = Bounds(lower, upper), upper.copy()
-        self._told = np.zeros(len(self._index), dtype=bool)  # whose bounds come from integers, and not from floats
+        self._base = upper.copy()
+        self._set(Bounds(lower, upper))
         return True
 
-    def _line(self, budget: float) -> float:
-        return float(self._limits.below[0]) * (1 - budget) * (1 - 2.0**-46)
+    def _set(self, bounds: Bounds) -> None:
+        """New bounds, on the forms of all candidates in what is left."""
+        self._bounds, self._since = bounds, 0.0
+        self._told = np.zeros(len(self._index), dtype=bool)  # whose bounds come from integers, and not from floats
+        self._held = ~self._told  # who has not gone meanwhile
 
-    def _certified(self, index: NDArray[np.integer[Any]]) -> tuple[Any, Floats, Floats, Floats, Floats]:
-        z, error = certified.whiten(self._vectors.take(index), self._whitening)
-        bounds = certified.norm_bounds(z, error, self._whitening.epsilon)
-        keep = bounds.upper > self._line(self._budget)
-        return index[keep], z[keep], error[keep], bounds.lower[keep], bounds.upper[keep]
+    def _line(self, budget: float, ell: int = 0) -> float:
+        return float(self._limits.below[ell]) * (1 - budget) * (1 - 2.0**-46)
+
+    def _covers(self, ell: int) -> bool:
+        """Whether nobody but candidates can go at level ell or above, as long as no more is spent."""
+        return self._bar <= self._line(self._spent, ell)
+
+    def _stays(self, ell: int, form: float) -> bool:
+        """Whether forms bounded by this, in the set for which there are bounds, are below the threshold of level ell now."""
+        return form <= self._line(self._since, ell)
+
+    def _pieces(self) -> Iterator[tuple[Any, Floats, Floats, Floats, Floats]]:
+        """Who may be above the bar, some at a time: whitened, with errors and bounds."""
+        for part in self._above():
+            for block in blocks(len(part)) or [slice(0)]:
+                index = part[block]
+                z, error = certified.whiten(self._vectors.take(index), self._whitening)
+                bounds = certified.norm_bounds(z, error, self._whitening.epsilon)
+                keep = bounds.upper > self._bar
+                yield index[keep], z[keep], error[keep], bounds.lower[keep], bounds.upper[keep]
 
     def run(self, ell: int, halt: Halt | None) -> int:
         """Go down from level ell; returns the level to go on with, -1 when done."""
+        left = self._state.left
         if not self._collect(ell):
-            return -1 if halt is not None and halt(self._state.missing, ell) else ell
-        while ell >= 0:
+            return self._decide(ell) if self._state.left == left else ell
+        while ell >= 0 and self._covers(ell):
             out = self._bounds.lower > self._limits.above[ell]
             certified.note("float", int(np.count_nonzero(out & ~self._told)))
             if not out.any():
+                if self._since and not self._stays(ell, float(self._bounds.upper.max(initial=0.0))):
+                    if not self._refresh():
+                        return ell
+                    continue
                 ell, out = self._settle_doubt(ell)
             if out.any():
-                fresh = self._remove(out, ell)
+                self._remove(out, ell)
                 if halt is not None and halt(self._state.missing, ell):
                     return -1
-                if not fresh:
+                if self._spent > self._budget:
                     return ell
-        certified.note("float", int(np.count_nonzero(~self._told)))  # those that stay
-        return -1
+        if ell < 0:
+            certified.note("float", int(np.count_nonzero(~self._told)))  # those that stay
+        return ell
+
+    def _decide(self, ell: int) -> int:
+        """Nobody surely goes at level ell: integers decide about some at a time; returns the level to go on with.
+
+        Whoever exceeds the threshold in the set as it was goes, whoever else has gone meanwhile (Lemma 27); so the set in
+        which they are asked is one, and if some go, the others are asked once more in what is left.
+        """
+        left, alive, self._bar = self._state.left, self._state.alive.copy(), float(self._limits.below[ell])
+        for index, *_ in self._pieces():
+            if len(index):
+                above, _ = self._integers.exceed(alive, index, self._limits.exact[ell])
+                self._state.remove(index[above], ell + 1)
+        return ell - (self._state.left == left)
 
     def _settle_doubt(self, ell: int) -> tuple[int, NDArray[np.bool_]]:
         """No removal is proved at level ell: decide the open ones exactly; if none goes, the next level in question."""
@@ -728,23 +777,33 @@ class _Descent:
             out = np.zeros(len(self._index), dtype=bool)
             out[where] = above
             return (ell, out) if above.any() else (ell - 1, out)
-        largest = self._bounds.upper.max(initial=0.0)
-        return int(np.searchsorted(self._limits.below[:ell], largest, side="left")) - 1, doubt
+        largest = float(self._bounds.upper.max(initial=0.0))
+        least = bisect_left(range(ell), True, key=lambda level: self._covers(level) and self._stays(level, largest))
+        return least - 1, doubt
 
-    def _remove(self, out: NDArray[np.bool_], ell: int) -> bool:
-        """Take vectors out at level ell; False if the base is used up and must be computed anew."""
-        self._state.remove(self._index[out], ell + 1)
-        self._spent += float(np.sum(self._base[out])) * (1 + 2.0**-40)
-        self._gone.append(self._z[out])
-        self._gone_error.append(self._error[out])
-        keep = ~out
-        self._index, self._base = self._index[keep], self._base[keep]
-        self._z, self._error = self._z[keep], self._error[keep]
-        if self._spent > self._budget:
-            return False
-        gone, gone_error = np.concatenate(self._gone), np.concatenate(self._gone_error)
-        bounds = certified.removal_bounds(self._z, self._error, gone, gone_error, self._whitening.epsilon)
+    def _remove(self, out: NDArray[np.bool_], ell: int) -> None:
+        """Take vectors out at level ell. The bounds stay as they are: on forms in the set for which they were computed.
+
+        That is enough as long as it is clear what they say of the forms in what is left: these are no smaller, and larger by
+        1/(1 - since) at most (Claim 29), if the forms of those gone since then sum to ``since`` at most.
+        """
+        where = np.flatnonzero(out)
+        self._state.remove(self._index[where], ell + 1)
+        spent, since = np.sum([self._base[where], self._bounds.upper[where]], axis=1) * (1 + 2.0**-40)
+        self._spent, self._since = self._spent + float(spent), self._since + float(since)
+        self._bounds.lower[where] = self._bounds.upper[where] = 0.0  # so nobody asks for them again
+        self._told[where], self._held[where] = True, False
+
+    def _refresh(self) -> bool:
+        """Bounds on the forms in what is left; False if the base does not give any."""
+        where, gone = np.flatnonzero(self._held), np.flatnonzero(~self._held)
+        self._gone = np.concatenate([self._gone, self._z.take(gone, axis=0)])
+        self._gone_error = np.concatenate([self._gone_error, self._error.take(gone)])
+        self._index, self._base = self._index.take(where), self._base.take(where)
+        self._z, self._error = self._z.take(where, axis=0), self._error.take(where)
+        known = self._z, self._error, self._gone, self._gone_error
+        bounds = certified.removal_bounds(*known, self._whitening.epsilon)
         if bounds is None:
             return False
-        self._bounds, self._told = bounds, np.zeros(len(self._index), dtype=bool)
+        self._set(bounds)
         return True

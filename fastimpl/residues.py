@@ -127,9 +127,10 @@ class IntegerDistances:
 
 def _integers(rows: Sequence[Sequence[int]] | NDArray[Any]) -> NDArray[Any]:
     """A matrix of integers: of 64 bits if they fit."""
-    exact = np.array(rows, dtype=object)
-    fits = all(-(1 << 62) < value < 1 << 62 for value in exact.ravel().tolist())
-    return exact.astype(np.int64) if fits else exact
+    try:
+        return np.array(rows, dtype=np.int64)
+    except OverflowError:
+        return np.array(rows, dtype=object)
 
 
 def _bits(column: NDArray[Any]) -> int:

@@ -739,10 +739,10 @@ def spent_statement() -> bool:
     for forms in (np.append(np.ones(8), np.full(120, 2.0**-53)), *np.random.default_rng(18).uniform(0, 1, (60, 5))):
         at, count = covariance._Descent.__new__(covariance._Descent), len(forms)
         at._state = covariance._Levels(count + 1)
-        at._index, at._base, at._spent, at._budget = np.arange(count + 1), np.append(forms, 0.0), 0.0, -1.0
-        at._z, at._error, at._gone, at._gone_error = np.zeros((count + 1, 1)), np.zeros(count + 1), [], []
+        at._index, at._base, at._spent = np.arange(count + 1), np.append(forms, 0.0), 0.0
+        at._set(certified.Bounds(at._base.copy(), at._base.copy()))
         at._remove(np.arange(count + 1) < count, 0)
-        holds &= Fraction(at._spent) >= sum(map(Fraction, forms.tolist()))
+        holds &= min(Fraction(at._spent), Fraction(at._since)) >= sum(map(Fraction, forms.tolist()))
     return holds
 
 

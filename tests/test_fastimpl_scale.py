@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import fastimpl
-from fastimpl import certified, covariance, mean, rows
+from fastimpl import certified, covariance, mean, rows, sums
 from fastimpl.rows import read_rows
 from refimpl.parameters import PRINTED
 
@@ -153,6 +153,42 @@ def test_a_pair_takes_ten_bytes_where_most_leave(kind: str, monkeypatch: pytest.
     levels = fastimpl.stable_covariance(make(60_000), 3, 12).entry_level
     assert np.count_nonzero(levels) > 0.5 * len(levels)
     assert bytes_a_row(lambda x: fastimpl.stable_covariance(x, 3, 12), make) <= 5
+
+
+def differences(y: Rows) -> Rows:
+    """Rows whose paired rows are these, up to a common factor."""
+    return np.concatenate([y, np.zeros_like(y)])
+
+
+def on_a_sphere(n: int) -> Rows:
+    y = np.random.default_rng(n).normal(size=(n // 2, 10))
+    return differences(y / np.linalg.norm(y, axis=1)[:, None])
+
+
+def in_a_ball(n: int) -> Rows:
+    return on_a_sphere(n) * np.tile(np.linspace(0, 1, n // 2) ** 0.1, 2)[:, None]
+
+
+CROWDED: dict[str, tuple[Callable[[int], Rows], Fraction, int]] = {
+    "ties": (lambda n: differences(np.tile([[1.0], [-1.0], [0.0], [1.0]], (n // 8, 1))), Fraction(4, 3), 5000),
+    "all equal": (lambda n: differences(np.tile([[1.0, 1.0], [-1.0, 1.0]], (n // 4, 1))), Fraction(2), 5000),
+    "nearly equal": (on_a_sphere, Fraction(102, 10), 600),
+    "many levels": (in_a_ball, Fraction(121, 10), 192),
+    "normal": (lambda n: np.random.default_rng(n).normal(size=(n, 2)), Fraction(2), 600),
+    "heavy": (lambda n: np.random.default_rng(n).standard_t(2, size=(n, 10)), Fraction(15), 600),
+}
+
+
+@pytest.mark.parametrize("kind", CROWDED)
+def test_a_pair_takes_ten_bytes_where_most_are_candidates(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they stay or not: the bounds of all of them would take eight bytes for each column, and fifty more."""
+    for room, name in (rows, "_PART"), (rows, "_MOST_READ"), (covariance, "_LARGE_BLOCK"), (covariance, "_TOGETHER"):
+        monkeypatch.setattr(room, name, 4096)
+    for name in "_AT_ONCE", "_MOST_SUSPECTS", "_ROOM":
+        monkeypatch.setattr(covariance, name, 4096)
+    monkeypatch.setattr(sums, "_NUMBERS", 4096)
+    make, lam, rows_a_level = CROWDED[kind]
+    assert bytes_a_row(lambda x: fastimpl.stable_covariance(x, lam, len(x) // rows_a_level), make) <= 6
 
 
 def test_outliers_of_every_size_leave_one_by_one() -> None:

@@ -1,0 +1,170 @@
+"""The covariance stage where candidates are more than there is room for: windows of levels, and levels decided in pieces.
+
+Room and pieces are made so small that both happen at sizes that exact arithmetic can follow, and each test sees to it that
+they do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import fastimpl
+import refimpl
+from fastimpl import covariance, grams
+from fastimpl.covariance import level_counts, paired_result
+from fastimpl.rows import Vectors, pairs
+from refimpl.linalg import exact_matrix, inverse_or_none, mahalanobis_squared, second_moment, to_fraction
+from refimpl.parameters import PRINTED, REPAIRED
+
+Rng = np.random.Generator
+Rows = NDArray[np.float64]
+Kind = Callable[[Rng, int, int], Rows]
+
+
+@pytest.fixture
+def happened(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """No room for candidates, three vectors in a piece; counts windows that end above level 0, and levels in pieces."""
+    seen: Counter[str] = Counter()
+    run, decide, exceed = covariance._Descent.run, covariance._Descent._decide, covariance._ExactGram.exceed
+
+    def counted_run(self: Any, ell: int, halt: covariance.Halt | None) -> int:
+        end = run(self, ell, halt)
+        seen["windows"] += 0 <= end < ell and not self._covers(end)
+        return end
+
+    def counted_exceed(*args: Any) -> Any:
+        seen["asked"] += 1
+        return exceed(*args)
+
+    def counted_decide(self: Any, ell: int) -> int:
+        left, asked = self._state.left, seen["asked"]
+        end = decide(self, ell)
+        seen["levels"] += 1
+        seen["levels in pieces"] += seen["asked"] > asked + 1
+        seen["levels where some go"] += self._state.left < left
+        return end
+
+    monkeypatch.setattr(covariance, "_ROOM", 0)
+    monkeypatch.setattr(covariance, "blocks", lambda count, rows=3: grams.blocks(count, rows))
+    monkeypatch.setattr(covariance._Descent, "run", counted_run)
+    monkeypatch.setattr(covariance._Descent, "_decide", counted_decide)
+    monkeypatch.setattr(covariance._ExactGram, "exceed", counted_exceed)
+    return seen
+
+
+def grid(rng: Rng, m: int, d: int) -> Rows:
+    return rng.integers(-2, 3, (m, d)).astype(float)
+
+
+def signs(rng: Rng, m: int, d: int) -> Rows:
+    return rng.choice([-1.0, 0.0, 1.0], (m, d))
+
+
+def normal(rng: Rng, m: int, d: int) -> Rows:
+    return rng.normal(size=(m, d))
+
+
+def heavy(rng: Rng, m: int, d: int) -> Rows:
+    return rng.standard_t(2, size=(m, d))
+
+
+def nearly_equal(rng: Rng, m: int, d: int) -> Rows:
+    return rng.choice([-1.0, 1.0], (m, d)) * (1 + 2.0**-40 * rng.integers(-3, 4, (m, d)))
+
+
+def wild(rng: Rng, m: int, d: int) -> Rows:
+    return grid(rng, m, d) * 10.0 ** rng.integers(-300, 300, d)
+
+
+KINDS: list[Kind] = [grid, signs, normal, heavy, nearly_equal, wild]
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+
+
+def tie(rng: Rng, y: Rows, k: int) -> Fraction | None:
+    """A lambda_0 whose threshold of some level is the norm of some vector among all, or far too little below it for floats."""
+    exact = exact_matrix("y", y)
+    inverse = inverse_or_none(second_moment(exact, [Fraction(1, len(y))] * len(y)))
+    if inverse is None:
+        return None
+    norm = to_fraction(mahalanobis_squared(exact, inverse)[int(rng.integers(0, len(y)))])
+    norm *= 1 - Fraction(int(rng.integers(0, 2)), 10**25)
+    return norm * (1 - Fraction(int(rng.integers(0, 2 * k + 1)), 10 * k)) or None
+
+
+def a_case(kind: Kind, seed: int) -> tuple[Rows, Fraction, int]:
+    """Vectors, a threshold that is often met exactly or near to what norms are on average, and k."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    m, d, k = int(rng.integers(4, 40)), int(rng.integers(1, 4)), int(rng.integers(1, 6))
+    y = kind(rng, m, d)
+    usual = d * Fraction(int(rng.integers(9, 30)), 10)
+    return y, (tie(rng, y, k) if rng.random() < 0.6 else None) or usual, k
+
+
+@every_kind
+def test_windows_and_pieces_equal_exact_arithmetic(kind: Kind, happened: Counter[str]) -> None:
+    for seed in range(25):
+        y, lam, k = a_case(kind, seed)
+        for edition in (REPAIRED, PRINTED):
+            fast = fastimpl.stable_second_moment(y, lam, k, edition=edition)
+            exact = refimpl.stable_second_moment(y, lam, k, edition=edition)
+            assert tuple(fast.entry_level) == exact.entry_level
+            assert fast.score == exact.score
+        assert fastimpl.largest_good_subset(y, lam) == refimpl.largest_good_subset(y, lam)
+    assert happened["windows"] > 2
+    assert happened["levels"] > 0 or kind not in {grid, signs, wild}  # others have no ties
+
+
+@every_kind
+def test_an_early_halt_owes_as_much_with_windows_and_pieces(kind: Kind, happened: Counter[str]) -> None:
+    for seed in range(25):
+        x, lam, k = a_case(kind, seed)
+        whole, early = refimpl.stable_covariance(x, lam, k), paired_result(pairs(x), lam, k, REPAIRED, early=True)
+        assert early.score == whole.score
+        if whole.score < k:
+            levels = REPAIRED.weight_levels(k, None)
+            counts = level_counts(np.array(whole.entry_level), levels)
+            assert np.array_equal(level_counts(early.entry_level, levels), counts)
+    assert happened["windows"] > 0
+
+
+@pytest.mark.parametrize("below", [Fraction(0), Fraction(1, 10**25)])
+def test_a_level_is_decided_in_pieces_where_all_norms_are_equal(below: Fraction, happened: Counter[str]) -> None:
+    """Lambda_0 is the norm of all, or just below it: no float can tell."""
+    y = np.random.default_rng(0).choice([-1.0, 1.0], (50, 1))
+    y[::5] = 0.0
+    lam = Fraction(5, 4) - below
+    assert fastimpl.largest_good_subset(y, lam) == refimpl.largest_good_subset(y, lam)
+    exact = refimpl.stable_second_moment(y, lam, 3).entry_level
+    assert tuple(fastimpl.stable_second_moment(y, lam, 3).entry_level) == exact
+    assert happened["levels in pieces"] == 2
+    assert happened["levels where some go"] == (2 if below else 0)
+
+
+def on_a_line(*squares: float) -> Rows:
+    """80 ones, and before them a few numbers of which the squares are given."""
+    return np.sqrt(np.append(squares, np.ones(80)))[:, None]
+
+
+def test_who_comes_above_the_threshold_because_others_have_gone_goes_too() -> None:
+    """Each of four only once the one before has gone; on a line forms grow as much as they can."""
+    y = on_a_line(3.05, 2.95, 2.86, 2.77)
+    lam = 3 * Fraction(84) / Fraction(9163, 100)
+    kept = fastimpl.largest_good_subset(y, lam)
+    assert kept == set(range(4, 84)) == refimpl.largest_good_subset(y, lam)
+
+
+def test_what_has_gone_at_two_levels_counts_together() -> None:
+    """The first goes at level 1 and nobody is near; the second at level 0, and the third does because of both."""
+    y = on_a_line(3, 2.8, 2.62)
+    both = [Fraction(275, 8842), Fraction(295, 8842)]
+    levels = covariance.good_subset_levels(Vectors((y,)), [83 * limit for limit in both]).dense()
+    assert levels.tolist() == [2, 1, 1] + [0] * 80
+    for level, limit in enumerate(both):
+        assert refimpl.largest_good_subset(y, 83 * limit) == set(np.flatnonzero(levels <= level).tolist())
