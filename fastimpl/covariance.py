@@ -23,6 +23,7 @@ from fastimpl.certified import Bounds, Whitening
 from fastimpl.exact import QuadraticForm, column_units, integer_rows, rounded
 from fastimpl.grams import BlockGrams, KeptGram, Watch, blocks, usual_shift
 from fastimpl.limits import Ratio, Thresholds, enclose, outlier_limits, thresholds
+from fastimpl.residues import MOST_PRIMES, SEVERAL, IntegerDistances
 from fastimpl.rows import (
     READ_ROWS,
     Dense,
@@ -336,6 +337,9 @@ class _ExactGram:
             self._unit = column_units(self._vectors)
         if self._matrix is None or before - size > size:
             self._matrix = exact_sums(self._vectors, Sparse.without(alive), self._unit)[0]
+        elif before - size <= _FEWEST_TOGETHER:
+            gone = fmpz_mat(integer_rows(self._vectors.take(np.flatnonzero(self._members & ~alive)), self._unit))
+            self._matrix -= gone.transpose() * gone
         else:
             self._matrix -= exact_sums(self._vectors, Sparse.without(self._members & ~alive), self._unit)[0]
         self._members, self._form = alive.copy(), QuadraticForm(self._matrix, self._unit)
@@ -347,6 +351,17 @@ class _ExactGram:
         parts = [self._exceed(form, index[part], threshold) for part in blocks(len(index), together)]
         above, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
         return above, Bounds(lower, upper)
+
+    def above(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> NDArray[np.bool_] | None:
+        """Only which have a form above the threshold: by residues, which are quicker for many; None if there are too many."""
+        form, count = self.form(alive), len(index)
+        (matrix, denominator), rows = form.inverse, integer_rows(self._vectors.take(index), form.unit)
+        integers = IntegerDistances(matrix, [[0] * form.width])
+        if integers.primes(integers.bits(rows)) > MOST_PRIMES:
+            return None
+        certified.note("exact", count)
+        zeros, bar = np.zeros(count, dtype=np.int64), threshold.numerator * denominator // threshold.denominator
+        return integers.signs(rows, np.arange(count), zeros, [bar], zeros) > 0
 
     def _exceed(
         self, form: QuadraticForm, index: Indices, threshold: Ratio
@@ -599,6 +614,14 @@ def _trimmed_metric(rows: Floats) -> Floats | None:
     return np.asarray(metric)
 
 
+def _growing(count: int, first: int) -> Iterator[slice]:
+    """0..count-1 in slices, each twice as long as the one before."""
+    start = 0
+    while start < count:
+        yield slice(start, min(count, start + first))
+        start, first = start + first, 2 * first
+
+
 # One base set ---------------------------------------------------------------------------------------------------------
 
 
@@ -699,14 +722,16 @@ class _Descent:
         kept.clear()
         self._index, self._z, self._error, lower, upper = (np.concatenate(columns.pop(0)) for _ in range(5))
         self._base = upper.copy()
-        self._set(Bounds(lower, upper))
+        self._asked = np.zeros(len(self._index), dtype=bool)  # about whom integers have been asked
+        self._set(Bounds(lower, upper), np.ones(len(upper), dtype=bool))
         return True
 
-    def _set(self, bounds: Bounds) -> None:
-        """New bounds, on the forms of all candidates in what is left."""
-        self._bounds, self._since = bounds, 0.0
-        self._told = np.zeros(len(self._index), dtype=bool)  # whose bounds come from integers, and not from floats
-        self._held = ~self._told  # who has not gone meanwhile
+    def _set(self, bounds: Bounds, held: NDArray[np.bool_]) -> None:
+        """New bounds, on the forms of all candidates in what is left; and which of them have not gone."""
+        self._bounds, self._since, self._held = bounds, 0.0, held
+        self._new = [np.empty(0, dtype=np.int64)]  # who has gone since then
+        self._told = ~held  # whose bounds do not come from floats
+        bounds.lower[self._told] = bounds.upper[self._told] = 0.0
 
     def _line(self, budget: float, ell: int = 0) -> float:
         return float(self._limits.below[ell]) * (1 - budget) * (1 - 2.0**-46)
@@ -770,16 +795,43 @@ class _Descent:
         """No removal is proved at level ell: decide the open ones exactly; if none goes, the next level in question."""
         doubt = self._bounds.upper > self._limits.below[ell]
         if doubt.any():
-            where = np.flatnonzero(doubt)
-            above, sides = self._integers.exceed(self._state.alive, self._index[where], self._limits.exact[ell])
-            self._bounds.lower[where], self._bounds.upper[where] = sides
-            self._told[where] = True
-            out = np.zeros(len(self._index), dtype=bool)
-            out[where] = above
-            return (ell, out) if above.any() else (ell - 1, out)
+            out = self._decided(np.flatnonzero(doubt), ell)
+            return (ell, out) if out.any() else (ell - 1, out)
         largest = float(self._bounds.upper.max(initial=0.0))
         least = bisect_left(range(ell), True, key=lambda level: self._covers(level) and self._stays(level, largest))
         return least - 1, doubt
+
+    def _decided(self, where: Indices, ell: int) -> NDArray[np.bool_]:
+        """Some candidates that exceed the threshold of level ell, exactly, or none if there are none.
+
+        Those go first about whom integers have not been asked before: who stayed then will mostly stay again. As soon as some
+        go, the others need not be asked in this set (Lemma 27).
+        """
+        out = np.zeros(len(self._index), dtype=bool)
+        groups = where[~self._asked[where]], where[self._asked[where]]
+        for part in (group[block] for group in groups for block in _growing(len(group), _FEWEST_TOGETHER)):
+            above = self._exceed(part, ell)
+            self._told[part] = self._asked[part] = True
+            out[part] = above
+            if above.any():
+                break
+        return out
+
+    def _exceed(self, part: Indices, ell: int) -> NDArray[np.bool_]:
+        """Which of some candidates exceed the threshold of level ell, exactly; their bounds say so from now on.
+
+        Of many that are so close to it that floats tell at the next one, no more than that need be known.
+        """
+        alive, index, threshold = self._state.alive, self._index[part], self._limits.exact[ell]
+        near = ell == 0 or bool((self._bounds.lower[part] > self._limits.above[ell - 1]).all())
+        above = self._integers.above(alive, index, threshold) if near and len(part) >= SEVERAL else None
+        if above is None:
+            above, sides = self._integers.exceed(alive, index, threshold)
+            self._bounds.lower[part], self._bounds.upper[part] = sides
+        else:
+            stay = part[~above]
+            self._bounds.upper[stay] = np.minimum(self._bounds.upper[stay], self._limits.above[ell])
+        return above
 
     def _remove(self, out: NDArray[np.bool_], ell: int) -> None:
         """Take vectors out at level ell. The bounds stay as they are: on forms in the set for which they were computed.
@@ -791,19 +843,23 @@ class _Descent:
         self._state.remove(self._index[where], ell + 1)
         spent, since = np.sum([self._base[where], self._bounds.upper[where]], axis=1) * (1 + 2.0**-40)
         self._spent, self._since = self._spent + float(spent), self._since + float(since)
+        self._new.append(where)
         self._bounds.lower[where] = self._bounds.upper[where] = 0.0  # so nobody asks for them again
         self._told[where], self._held[where] = True, False
 
     def _refresh(self) -> bool:
         """Bounds on the forms in what is left; False if the base does not give any."""
-        where, gone = np.flatnonzero(self._held), np.flatnonzero(~self._held)
+        gone = np.concatenate(self._new)
         self._gone = np.concatenate([self._gone, self._z.take(gone, axis=0)])
         self._gone_error = np.concatenate([self._gone_error, self._error.take(gone)])
-        self._index, self._base = self._index.take(where), self._base.take(where)
-        self._z, self._error = self._z.take(where, axis=0), self._error.take(where)
+        held = self._held
+        if 16 * np.count_nonzero(held) < 15 * len(held):  # else it is less work to carry those along that have gone
+            where = np.flatnonzero(held)
+            self._index, self._base, self._asked = (each.take(where) for each in (self._index, self._base, self._asked))
+            self._z, self._error, held = self._z.take(where, axis=0), self._error.take(where), held[where]
         known = self._z, self._error, self._gone, self._gone_error
         bounds = certified.removal_bounds(*known, self._whitening.epsilon)
         if bounds is None:
             return False
-        self._set(bounds)
+        self._set(bounds, held)
         return True

@@ -26,7 +26,7 @@ from fastimpl.covariance import KeptResult, level_counts, score_of
 from fastimpl.exact import QuadraticForm, column_units, integer_rows, inverse_root, matrix_form
 from fastimpl.grams import BlockGrams, KeptGram, blocks, column_sums, usual_shift
 from fastimpl.limits import Ratio, Thresholds, distance_limits, enclose, thresholds
-from fastimpl.residues import IntegerDistances
+from fastimpl.residues import MOST_PRIMES, SEVERAL, IntegerDistances
 from fastimpl.rows import (
     READ_ROWS,
     Centred,
@@ -67,8 +67,6 @@ _LARGEST_DENOMINATOR = 1 << 22
 _PATIENCE = 4  # blocks between two questions whether to halt
 _MANY = 2048  # pairs of rows compared on integers before pairs of floats are tried
 _MODERATE = (2.0**-300, 2.0**300)  # sizes whose products and squares neither under- nor overflow
-_SEVERAL = 512  # of them that residues decide together rather than each by itself
-_MOST_PRIMES = 96  # beyond these they do not pay
 _AT_ONCE = 64  # rows that are whitened in pairs of floats together
 _ENTRIES = 1 << 17  # of an array of products that is held at a time
 _CAREFULLY = 1 << 20  # numbers that are summed together where sums overflow
@@ -539,14 +537,14 @@ class _Resolver:
             part = doubt.open()
             if part.size:
                 doubt = stage(rows, doubt, part).narrowed(self._allowed)
-                self._tied |= stage == self._exactly and 2 * len(part) >= first >= _SEVERAL  # floats were of little use
+                self._tied |= stage == self._exactly and 2 * len(part) >= first >= SEVERAL  # floats were of little use
         levels: list[int] = doubt.least.tolist()
         return levels
 
     def _stages(self, count: int) -> tuple[Callable[[Floats, _Doubt, Indices], _Doubt], ...]:
         """Who looks at so many pairs, one after the other."""
         stages = self._directly, self._in_pairs_of_floats, self._exactly
-        if count >= _SEVERAL and (self._tied or (self._asked > _MANY and self._integers.few)):
+        if count >= SEVERAL and (self._tied or (self._asked > _MANY and self._integers.few)):
             return stages[2:]
         return stages
 
@@ -592,9 +590,9 @@ class _Resolver:
 
     def _exactly(self, rows: Floats, doubt: _Doubt, part: Indices) -> _Doubt:
         """What integers tell: all."""
-        if len(part) >= _SEVERAL:
+        if len(part) >= SEVERAL:
             differences = integer_rows(self._about_one(rows), self._metric.form.unit)
-            if self._integers.primes(self._integers.bits(differences)) <= _MOST_PRIMES:
+            if self._integers.primes(self._integers.bits(differences)) <= MOST_PRIMES:
                 return self._by_residues(differences, doubt, part)
         low, high = doubt.low.copy(), doubt.high.copy()
         for some in (part[block] for block in self._blocks(part)):

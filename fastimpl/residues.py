@@ -19,8 +19,10 @@ from fastimpl.exact import prime_below
 from fastimpl.grams import blocks
 from fastimpl.rows import Floats, Indices
 
-__all__ = ["IntegerDistances"]
+__all__ = ["MOST_PRIMES", "SEVERAL", "IntegerDistances"]
 
+SEVERAL = 512  # comparisons that are quicker together than each by itself
+MOST_PRIMES = 96  # beyond these they are not
 _LARGEST = 1 << 24  # primes are below: then a quotient is rounded to the nearest integer whatever the product
 _AT_ONCE = 1 << 21  # residues that are held at a time
 _FEW = 10  # primes, up to which residues cost less than floats of any kind

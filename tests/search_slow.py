@@ -20,13 +20,14 @@ from itertools import product
 from multiprocessing.connection import Connection
 
 import numpy as np
-from flint import fmpz_mat
 from numpy.typing import NDArray
 
 from fastimpl import certified
 from fastimpl.covariance import stable_covariance
-from fastimpl.exact import QuadraticForm
+from fastimpl.exact import QuadraticForm, column_units, integer_rows
 from fastimpl.mean import stable_mean
+from fastimpl.rows import Sparse, Vectors, pairs
+from fastimpl.sums import exact_sums
 
 Rows = NDArray[np.float64]
 Rng = np.random.Generator
@@ -221,11 +222,37 @@ def two_spheres(rng: Rng, n: int, d: int) -> Rows:
     return x.reshape(2 * m, d)
 
 
+def chain_beside_ties(rng: Rng, n: int, d: int) -> Rows:
+    """Vectors on two spheres at right angles, whose norms all are the first one, and in the last column a chain: each link
+    exceeds that norm, by an ulp or two, as soon as those before it are gone. Nothing changes for the others."""
+    m, u = n // 2, (d - 1) // 2
+    w, links, tail = d - 1 - u, m // 12, m // 8
+    count = (m - links - tail) // ((d - 1) << w)
+    if not (2 < u <= w < 8 and count):
+        return signs(rng, n, d)
+    y, at = np.zeros((m, d)), 0
+    for columns, width, some in ((slice(0, u), u, count << (w - u)), (slice(u, -1), w, count)):
+        for a in _on_sphere(rng, some, width):
+            turned = _within(a, a)[:, 0]
+            y[at : at + len(turned), columns] = turned
+            at += len(turned)
+    share = Fraction(1, count << w)  # of the sum of squares that a link must exceed, its own included
+    y[at : at + tail, -1], rest = 1.0, Fraction(tail)
+    for i in range(at + tail, at + tail + links):
+        least = share * rest / (1 - share)
+        link = math.sqrt(least)
+        while Fraction(link) ** 2 <= least:
+            link = math.nextafter(link, math.inf)
+        y[i, -1] = link
+        rest += Fraction(link) ** 2
+    return np.concatenate([y, np.zeros((n - m, d))])
+
+
 Family = Callable[[Rng, int, int], Rows]
 FAMILIES: tuple[Family, ...] = (
     clean, signs, distinct_ties, distinct_near_ties, chain, long_chain, every_scale, every_entry, some_tiny_entries, thin,
     thin_ties, thin_near_ties, thin_chain, two_places, two_places_and_tiny_ones, seven_apart, seven_apart_and_tiny_ones,
-    two_spheres,
+    two_spheres, chain_beside_ties,
 )  # fmt: skip
 
 
@@ -264,25 +291,35 @@ def tied_distance(x: Rows) -> float | None:
     return low
 
 
-def largest_distance(x: Rows) -> Fraction | None:
-    """The largest distance from the first row, exactly: a threshold of the first level; of small whole numbers only."""
-    m = len(x) // 2
-    y = x[:m] - x[m : 2 * m]
-    others = x[1 :: max(1, m // REFERENCE)]
-    forms = _forms(y, others - x[0]) if np.array_equal(x, np.clip(np.rint(x), -1e3, 1e3)) else None
-    gram = fmpz_mat((y.T @ y).astype(int).tolist()) if forms is not None else None
-    if forms is None or gram is None or not gram.det():
+def _exactly(x: Rows, one: Vectors) -> Fraction | None:
+    """The form of one vector that stands to the paired rows of x as a norm or as a distance does."""
+    vectors = pairs(x)
+    unit = column_units(vectors, one)
+    form = QuadraticForm(*exact_sums(vectors, Sparse.without(np.ones(len(vectors), dtype=bool)), unit))
+    if form.is_singular:
         return None
-    values, denominator = QuadraticForm(gram, np.zeros(x.shape[1], dtype=np.int64)).values(
-        (others[np.argmax(forms)] - x[0]).astype(int)[None].tolist()
-    )
-    return Fraction(m * values[0], denominator)
+    values, denominator = form.values(integer_rows(one, unit))
+    return Fraction(len(vectors) * values[0], denominator)
+
+
+def first_norm(x: Rows) -> Fraction | None:
+    """The norm of the first pair, exactly: a threshold of the first level."""
+    return _exactly(x, pairs(x).take(slice(1)))
+
+
+def largest_distance(x: Rows) -> Fraction | None:
+    """The largest distance from the first row, exactly: a threshold of the first level."""
+    m = len(x) // 2
+    others = x[1 :: max(1, m // REFERENCE)]
+    forms = _forms(x[:m] - x[m : 2 * m], others - x[0])
+    return None if forms is None else _exactly(x, Vectors((others[[np.argmax(forms)]],), (x[:1],)))
 
 
 THRESHOLDS: dict[str, Callable[[Rows], float | Fraction | None]] = {
     "50": lambda _: LAMBDA_0,
     "tied norm": tied_norm,
     "tied distance": tied_distance,
+    "first norm": first_norm,
     "largest distance": largest_distance,
 }
 

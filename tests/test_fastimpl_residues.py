@@ -149,7 +149,7 @@ def test_distances_that_are_the_threshold(together: int, beside: Fraction, monke
         used.append(len(args[1]))
         return signs(self, *args)
 
-    monkeypatch.setattr(mean, "_SEVERAL", together)
+    monkeypatch.setattr(mean, "SEVERAL", together)
     monkeypatch.setattr(IntegerDistances, "signs", counted)
     x = two_circles(12)
     lam = tied(x) * (1 + beside)
