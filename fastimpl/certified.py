@@ -699,17 +699,15 @@ def norm_bounds(z: Floats, error: Floats, epsilon: float) -> Bounds:
     return Bounds(np.where(known, lower, 0.0), np.where(known, upper, np.inf))
 
 
-def removal_bounds(z: Floats, error: Floats, gone: Floats, gone_error: Floats, epsilon: float) -> Bounds | None:
-    """Bounds on v^T (G - sum_{i gone} v_i v_i^T)^-1 v from vectors whitened for G; None if none can be certified.
+def removal_whitening(gone: Floats, gone_error: Floats, epsilon: float) -> tuple[Floats, float] | None:
+    """V and epsilon' such that V W* whitens G - sum_{i gone} v_i v_i^T where W* whitens G; None if none can be certified.
 
     *Statement.* W* (G - sum v_i v_i^T) W*^T = I - sum zhat_i zhat_i^T + E with |E|_F <= epsilon +
     sum (2 |zhat_i| error_i + error_i^2), and the computed M = I - sum zhat zhat^T errs by at most
     gamma_{r+1} (1 + sum |zhat_i|^2), r vectors gone. For any V, |V (M + E) V^T - I|_F is at most the computed residual, plus
-    gamma_{2d+2} |V|_F^2 (|M|_F + 1), plus |E|_F |V|_F^2 =: epsilon'. If epsilon' < 1 then V W* whitens with epsilon', and
-    fl(V zhat) errs from V W* S v by |V|_F error + gamma_d |V|_F |zhat|. Underflow of |zhat| is added to it; that of products
-    is below d^2 2^-1074 |V|_F, and so below d u ``underflow_error``.
+    gamma_{2d+2} |V|_F^2 (|M|_F + 1), plus |E|_F |V|_F^2 =: epsilon'. If epsilon' < 1 then V W* whitens with epsilon'.
     """
-    d = z.shape[1]
+    d = gone.shape[1]
     if not (np.isfinite(gone).all() and np.isfinite(gone_error).all()):
         return None
     m = np.eye(d) - gone.T @ gone
@@ -723,8 +721,55 @@ def removal_bounds(z: Floats, error: Floats, gone: Floats, gone_error: Floats, e
     residual = float(np.linalg.norm(v @ m @ v.T - np.eye(d)))
     rounding = (2 * d + 16) * UNIT_ROUNDOFF * (float(np.linalg.norm(m)) + 1)
     new_epsilon = (residual + (rounding + loose) * size**2) * 1.01
-    if not new_epsilon <= 8 * max(_SHARP, epsilon):
-        return None
-    length = np.sqrt(np.einsum("ij,ij->i", z, z))
+    return (v, new_epsilon) if new_epsilon <= 8 * max(_SHARP, epsilon) else None
+
+
+def removal_bounds(z: Floats, error: Floats, gone: Floats, gone_error: Floats, epsilon: float) -> Bounds | None:
+    """Bounds on v^T (G - sum_{i gone} v_i v_i^T)^-1 v from vectors whitened for G; None if none can be certified."""
+    whitening = removal_whitening(gone, gone_error, epsilon)
+    return None if whitening is None else bounds_after_removal(z, error, whitening)
+
+
+def bounds_after_removal(z: Floats, error: Floats, whitening: tuple[Floats, float]) -> Bounds:
+    """The same with V and epsilon' of :func:`removal_whitening`.
+
+    *Statement.* fl(V zhat) errs from V W* S v by |V|_F error + gamma_d |V|_F |zhat|. Underflow of |zhat| is added to it; that
+    of products is below d^2 2^-1074 |V|_F, and so below d u ``underflow_error``.
+    """
+    (v, new_epsilon), d = whitening, z.shape[1]
+    size, length = float(np.linalg.norm(v)), np.sqrt(np.einsum("ij,ij->i", z, z))
     new_error = 1.01 * size * (error + (d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d)))
     return norm_bounds(z @ v.T, new_error, new_epsilon)
+
+
+def reach(z: Floats, error: Floats) -> Floats:
+    """Upper bounds on |zhat| + error."""
+    return np.asarray(1.01 * (np.sqrt(np.einsum("ij,ij->i", z, z)) + error + underflow_error(z.shape[1])))
+
+
+def inner_bounds(
+    z: Floats, error: Floats, length: Floats, one: Floats, one_error: float, whitening: tuple[Floats, float]
+) -> Floats:
+    """Upper bounds on |y^T G^-1 g| for whitened vectors y and one g, with V and epsilon' of :func:`removal_whitening` for G.
+
+    *Statement.* Let y = zhat + delta, g = one + eta be exact in the coordinates of W*, |delta| <= error and |eta| <=
+    one_error, and ``length`` >= |zhat| + |delta| likewise l >= |one| + |eta|. V W* G W*^T V^T = I + E', so y^T G^-1 g is off
+    from V y . V g by at most |V y||V g| epsilon'/(1 - epsilon'), and that from zhat . V^T V one by |V|^2 (length one_error +
+    error l). The computed V^T V one is off by (2 d + 4) u |V|_F^2 |one|, an inner product with it by gamma_d. Factors 1.01
+    cover what is of second order.
+    """
+    v, epsilon = whitening
+    d, size = len(one), 1.01 * float(np.linalg.norm(v)) ** 2
+    own = float(reach(one[None], np.array([one_error]))[0])
+    rough = size * (own * ((4 * d + 16) * UNIT_ROUNDOFF + 1.01 * epsilon) + one_error)
+    return np.asarray(1.01 * (np.abs(z @ (v.T @ (v @ one))) + rough * length + size * own * error))
+
+
+def grown(upper: Floats, inner: list[Floats]) -> Floats:
+    """Upper bounds on forms after removals, from those before and from bounds on y^T G^-1 g for the vectors g that are gone.
+
+    *Statement.* With G what is left, y^T (G + sum g g^T)^-1 y = y^T G^-1 y - s^T (I + K)^-1 s >= y^T G^-1 y - |s|^2 for
+    s = (y^T G^-1 g)_g and some positive semidefinite K (Sherman, Morrison and Woodbury).
+    """
+    growth = sum((part**2 for part in inner), np.zeros_like(upper))
+    return np.asarray((upper + growth) * (1 + _ROUNDING))

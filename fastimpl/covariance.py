@@ -62,6 +62,7 @@ _MOST_SUSPECTS = 4096
 _LARGE_BLOCK = 1 << 17  # vectors that leave together, where all do
 _TOGETHER, _FEWEST_TOGETHER = 1 << 16, 256  # numbers, and vectors, that become integers together
 _AT_ONCE = 1 << 18  # vectors among which candidates are sought together
+_FEW_GONE, _MANY_LEFT = 4, 1 << 12  # candidates: bounds are then grown rather than made anew
 _ROOM = 1 << 24  # bytes that candidates may take, if eight a vector are not more
 _SAMPLE = 4096
 _SAMPLE_OF_SAMPLE = 512
@@ -721,7 +722,7 @@ class _Descent:
         columns = [list(column) for column in zip(*kept, strict=True)]
         kept.clear()
         self._index, self._z, self._error, lower, upper = (np.concatenate(columns.pop(0)) for _ in range(5))
-        self._base = upper.copy()
+        self._base, self._reach = upper.copy(), certified.reach(self._z, self._error)
         self._asked = np.zeros(len(self._index), dtype=bool)  # about whom integers have been asked
         self._set(Bounds(lower, upper), np.ones(len(upper), dtype=bool))
         return True
@@ -764,7 +765,7 @@ class _Descent:
             certified.note("float", int(np.count_nonzero(out & ~self._told)))
             if not out.any():
                 if self._since and not self._stays(ell, float(self._bounds.upper.max(initial=0.0))):
-                    if not self._refresh():
+                    if not self._refresh(ell):
                         return ell
                     continue
                 ell, out = self._settle_doubt(ell)
@@ -847,19 +848,37 @@ class _Descent:
         self._bounds.lower[where] = self._bounds.upper[where] = 0.0  # so nobody asks for them again
         self._told[where], self._held[where] = True, False
 
-    def _refresh(self) -> bool:
+    def _refresh(self, ell: int) -> bool:
         """Bounds on the forms in what is left; False if the base does not give any."""
-        gone = np.concatenate(self._new)
-        self._gone = np.concatenate([self._gone, self._z.take(gone, axis=0)])
-        self._gone_error = np.concatenate([self._gone_error, self._error.take(gone)])
-        held = self._held
-        if 16 * np.count_nonzero(held) < 15 * len(held):  # else it is less work to carry those along that have gone
-            where = np.flatnonzero(held)
-            self._index, self._base, self._asked = (each.take(where) for each in (self._index, self._base, self._asked))
-            self._z, self._error, held = self._z.take(where, axis=0), self._error.take(where), held[where]
-        known = self._z, self._error, self._gone, self._gone_error
-        bounds = certified.removal_bounds(*known, self._whitening.epsilon)
-        if bounds is None:
+        new = np.concatenate(self._new)
+        gone, gone_error = self._z.take(new, axis=0), self._error.take(new)
+        self._gone, self._gone_error = (
+            np.concatenate([self._gone, gone]),
+            np.concatenate([self._gone_error, gone_error]),
+        )
+        if 16 * np.count_nonzero(self._held) < 15 * len(self._held):  # else it is less work to carry along who has gone
+            where = np.flatnonzero(self._held)
+            for name in ("_index", "_base", "_asked", "_error", "_reach", "_held"):
+                setattr(self, name, getattr(self, name).take(where))
+            self._z, self._bounds = self._z.take(where, axis=0), Bounds(*(side.take(where) for side in self._bounds))
+        whitening = certified.removal_whitening(self._gone, self._gone_error, self._whitening.epsilon)
+        if whitening is None:
             return False
-        self._set(bounds, held)
+        if len(new) <= _FEW_GONE and len(self._index) > _MANY_LEFT:
+            bounds = self._grown(gone, gone_error, whitening, ell)
+        else:
+            bounds = certified.bounds_after_removal(self._z, self._error, whitening)
+        self._set(bounds, self._held)
         return True
+
+    def _grown(self, gone: Floats, gone_error: Floats, whitening: tuple[Floats, float], ell: int) -> Bounds:
+        """The same where a few have gone and many are left: bounds made anew for none but those that may go next."""
+        inner = [
+            certified.inner_bounds(self._z, self._error, self._reach, *one, whitening)
+            for one in zip(gone, gone_error.tolist(), strict=True)
+        ]
+        bounds = Bounds(self._bounds.lower, certified.grown(self._bounds.upper, inner))
+        next_ones = np.flatnonzero((bounds.upper > self._limits.below[ell]) & self._held & ~self._asked)
+        anew = certified.bounds_after_removal(self._z[next_ones], self._error[next_ones], whitening)
+        bounds.lower[next_ones], bounds.upper[next_ones] = anew
+        return bounds

@@ -226,7 +226,7 @@ def chain_beside_ties(rng: Rng, n: int, d: int) -> Rows:
     """Vectors on two spheres at right angles, whose norms all are the first one, and in the last column a chain: each link
     exceeds that norm, by an ulp or two, as soon as those before it are gone. Nothing changes for the others."""
     m, u = n // 2, (d - 1) // 2
-    w, links, tail = d - 1 - u, m // 12, m // 8
+    w, links, tail = d - 1 - u, m // 3, m // 8
     count = (m - links - tail) // ((d - 1) << w)
     if not (2 < u <= w < 8 and count):
         return signs(rng, n, d)

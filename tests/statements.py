@@ -549,6 +549,41 @@ def invisible_removed_vector_statement() -> bool:
     return removal_statement(looks_at="underflow", gone=np.random.default_rng(1).normal(size=(2, 3)) * 0.3)
 
 
+def inner_statement(*, moved: bool) -> bool:
+    """Inner products with one vector, nearly or quite at right angles to it, in a set whose Gram matrix is I."""
+    holds, identity = True, (np.eye(3), 0.0)
+    for seed in range(60):
+        one, z = np.random.default_rng(seed).normal(size=(2, 3))
+        z, delta, error = z - (z @ one) / (one @ one) * one, np.zeros(3), 0.0
+        if moved:
+            one, z, delta, error = (
+                np.array([0.0, 1.0, 0.0]),
+                np.array([1.0, 0.0, 0.0]),
+                np.array([0, 0.99, 0]) * 2.0**-20,
+                2.0**-20,
+            )
+        known = z[None], np.array([error])
+        bound = certified.inner_bounds(*known, certified.reach(*known), one, 0.0, identity)
+        products = [
+            (Fraction(a) + Fraction(e)) * Fraction(b)
+            for a, e, b in zip(*(v.tolist() for v in (z, delta, one)), strict=True)
+        ]
+        holds &= abs(sum(products)) <= Fraction(float(bound[0]))
+    return holds
+
+
+def reach_statement(size: float, error: float) -> bool:
+    """The length of (size, size, size) and an error."""
+    found = certified.reach(np.full((1, 3), size), np.array([error]))
+    return (Fraction(float(found[0])) - Fraction(error)) ** 2 >= 3 * Fraction(size) ** 2 and found[0] >= error
+
+
+def grown_statement() -> bool:
+    """What is less than half of the last digit is not lost."""
+    found = certified.grown(np.array([1.0]), [np.array([2.0**-27])])
+    return Fraction(float(found[0])) >= 1 + Fraction(1, 1 << 54)
+
+
 # Limits ---------------------------------------------------------------------------------------------------------------
 
 RATIONALS = [Fraction(p, q) for p in (1, 2, 5, 10**20 + 1) for q in (3, 7, 10**9 + 7, 1)]
@@ -835,6 +870,11 @@ STATEMENTS: dict[str, Callable[[], bool]] = {
     "removal of few": few_removed_statement,
     "vector after a removal": removed_vector_statement,
     "vector after a removal, below the roots of floats": invisible_removed_vector_statement,
+    "inner product after a removal": lambda: inner_statement(moved=False),
+    "inner product of a moved vector": lambda: inner_statement(moved=True),
+    "reach": lambda: reach_statement(0.0, 2.0**-20),
+    "reach below the roots of floats": lambda: reach_statement(2.0**-540, 0.0),
+    "grown": grown_statement,
     "thresholds": enclose_statement,
     "outlier thresholds": outlier_limits_statement,
     "distance thresholds": distance_limits_statement,

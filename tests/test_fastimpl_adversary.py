@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import search_slow
@@ -11,12 +13,17 @@ import fastimpl
 import refimpl
 from fastimpl import certified
 
+CASES = [
+    pytest.param(n, d, threshold, family, id=f"{n}-{d}-{threshold}-{family.__name__}")
+    for (n, d), threshold, family in product([(98, 2), (96, 3)], THRESHOLDS, FAMILIES)
+    # With three columns and an exact threshold nothing of these is left to floats.
+    if family is not search_slow.thin_ties or d == 2 or threshold not in {"first norm", "largest distance"}
+]
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
-@pytest.mark.parametrize("threshold", THRESHOLDS)
-@pytest.mark.parametrize(("n", "d"), [(98, 2), (96, 3)])
+
+@pytest.mark.parametrize(("n", "d", "threshold", "family"), CASES)
 def test_what_costs_much_is_right(
-    family: Family, threshold: str, n: int, d: int, monkeypatch: pytest.MonkeyPatch
+    n: int, d: int, threshold: str, family: Family, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     k = 3
     monkeypatch.setattr(search_slow, "K", k)
@@ -40,9 +47,7 @@ def test_what_costs_much_is_right(
 def test_the_search_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert search((4096, 3), 5, ["clean", "signs"]) > 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 * len(
-        THRESHOLDS
-    )  # one for clean data themselves; these have no largest distance in whole numbers
+    assert len(lines) == 1 + 2 * len(THRESHOLDS)
 
 
 def test_a_job_over_its_limit_is_said_to_be() -> None:

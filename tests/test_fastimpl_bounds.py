@@ -40,7 +40,7 @@ UNIT = "certified.Lengths.__init__: length_error(d, self.unit)"
 OWN_LENGTH = "certified.surely_above: (d + 8) * UNIT_ROUNDOFF * length"
 LAST_STEPS = "certified.surely_above: _ROUNDING"
 PER_VECTOR = "certified.surely_above: count * 2.0 ** (-50)"
-LEFT_SUM = "certified.removal_bounds: (len(gone) + 8) * UNIT_ROUNDOFF * (1 + float(np.sum(lengths ** 2)))"
+LEFT_SUM = "certified.removal_whitening: (len(gone) + 8) * UNIT_ROUNDOFF * (1 + float(np.sum(lengths ** 2)))"
 SLICES = "sums.enclosed_sums: 2.0 ** (-53) * (2060 + size // _BLOCK) * 1.01"
 
 OTHER_VECTOR, *_ = (
@@ -127,21 +127,28 @@ KILLS: dict[str, Kill] = {
     "certified.norm_bounds: underflow_error(d)": Kill("norm below the roots of floats, from below"),
     "certified.norm_bounds: underflow_error(d) #2": Kill("norm below the roots of floats, from above"),
     LEFT_SUM: Kill("removal of many"),
-    "certified.removal_bounds: (2 * d + 16) * UNIT_ROUNDOFF * (float(np.linalg.norm(m)) + 1)": Kill(
+    "certified.inner_bounds: (4 * d + 16) * UNIT_ROUNDOFF": Kill("inner product after a removal"),
+    "certified.inner_bounds: size * own * error": Kill("inner product of a moved vector"),
+    "certified.reach: error": Kill("reach"),
+    "certified.reach: underflow_error(z.shape[1])": Kill("reach below the roots of floats"),
+    "certified.grown: _ROUNDING": Kill("grown"),
+    "certified.removal_whitening: (2 * d + 16) * UNIT_ROUNDOFF * (float(np.linalg.norm(m)) + 1)": Kill(
         "removal of few", (LEFT_SUM,)
     ),
-    "certified.removal_bounds: (d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d))": Kill("vector after a removal"),
-    "certified.removal_bounds: underflow_error(d)": Kill("vector after a removal, below the roots of floats"),
+    "certified.bounds_after_removal: (d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d))": Kill(
+        "vector after a removal"
+    ),
+    "certified.bounds_after_removal: underflow_error(d)": Kill("vector after a removal, below the roots of floats"),
     "certified._gram_whitening: residual": Kill("Gram matrix, poor factor"),
     "certified._refined_whitening: residual": Kill("Gram matrix in white coordinates, poor factor"),
     "certified._whiten_twice: error": Kill("pairs of floats: the whole vector"),
     "certified.surely_above: error": Kill("surely above, shorter"),
     "certified.norm_bounds: error * (1 + slack)": Kill("norm, shorter"),
     "certified.norm_bounds: error * (1 + slack) #2": Kill("norm, longer"),
-    "certified.removal_bounds: 2 * lengths * gone_error": Kill("removal of a moved vector"),
-    "certified.removal_bounds: gone_error ** 2": Kill("removal of a moved zero"),
-    "certified.removal_bounds: residual": Kill("removal, poor factor"),
-    "certified.removal_bounds: error": Kill("moved vector after a removal"),
+    "certified.removal_whitening: 2 * lengths * gone_error": Kill("removal of a moved vector"),
+    "certified.removal_whitening: gone_error ** 2": Kill("removal of a moved zero"),
+    "certified.removal_whitening: residual": Kill("removal, poor factor"),
+    "certified.bounds_after_removal: error": Kill("moved vector after a removal"),
     "limits.enclose: math.nextafter(nearest, -math.inf)": Kill("thresholds", why=A_STEP),
     "limits.enclose: math.nextafter(nearest, math.inf)": Kill("thresholds", why=A_STEP),
     "limits._hyperbolic_sides: np.nextafter(nearest, 0.0)": Kill("outlier thresholds", why=A_STEP),

@@ -19,6 +19,7 @@ import fastimpl
 import refimpl
 from fastimpl import covariance, grams
 from fastimpl.covariance import level_counts, paired_result
+from fastimpl.residues import IntegerDistances
 from fastimpl.rows import Vectors, pairs
 from refimpl.linalg import exact_matrix, inverse_or_none, mahalanobis_squared, second_moment, to_fraction
 from refimpl.parameters import PRINTED, REPAIRED
@@ -168,3 +169,61 @@ def test_what_has_gone_at_two_levels_counts_together() -> None:
     assert levels.tolist() == [2, 1, 1] + [0] * 80
     for level, limit in enumerate(both):
         assert refimpl.largest_good_subset(y, 83 * limit) == set(np.flatnonzero(levels <= level).tolist())
+
+
+# Many candidates ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """However few are left they are called many; counts bounds that are grown, and calls for residues."""
+    seen: Counter[str] = Counter()
+    grow, signs_of = covariance._Descent._grown, IntegerDistances.signs
+
+    def counted_grow(*args: Any) -> Any:
+        seen["grown"] += 1
+        return grow(*args)
+
+    def counted_signs(*args: Any) -> Any:
+        seen["residues"] += 1
+        return signs_of(*args)
+
+    monkeypatch.setattr(covariance, "_FEW_GONE", 40)
+    monkeypatch.setattr(covariance, "_MANY_LEFT", 0)
+    monkeypatch.setattr(covariance, "SEVERAL", 1)
+    monkeypatch.setattr(covariance._Descent, "_grown", counted_grow)
+    monkeypatch.setattr(IntegerDistances, "signs", counted_signs)
+    return seen
+
+
+@every_kind
+def test_bounds_that_are_grown_and_signs_from_residues_change_no_level(kind: Kind, many: Counter[str]) -> None:
+    for seed in range(40):
+        y, lam, k = a_case(kind, seed)
+        fast, exact = fastimpl.stable_second_moment(y, lam, k), refimpl.stable_second_moment(y, lam, k)
+        assert (tuple(fast.entry_level), fast.score) == (exact.entry_level, exact.score)
+    assert many["grown"] > 0 or kind is wild
+
+
+def chain(rng: Rng, links: int, tied: int, direction: int) -> tuple[Rows, Fraction]:
+    """Unit vectors that all have the norm lambda_0, and a chain at right angles to them, or nearly: each link comes above
+    lambda_0, or just fails to, once those before it are gone."""
+    share = Fraction(1, tied)
+    rest, squares = Fraction(tied), [Fraction(1)] * tied
+    y = [[0.0, 0.0, 1.0]] * tied
+    for _ in range(links):
+        link = float(share * rest / (1 - share)) ** 0.5 * (1 + direction * 2.0**-52)
+        squares.append(Fraction(link) ** 2)
+        y.append([0.0, 0.0, link])
+        rest += squares[-1]
+    y += [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] * tied
+    return rng.permutation(np.array(y)), Fraction(len(y), tied)
+
+
+@pytest.mark.parametrize("direction", [-3, 0, 3])
+def test_a_chain_beside_ties(direction: int, many: Counter[str]) -> None:
+    y, lam = chain(np.random.default_rng(direction + 3), 12, 15, direction)
+    fast, exact = fastimpl.stable_second_moment(y, lam, 3), refimpl.stable_second_moment(y, lam, 3)
+    assert (tuple(fast.entry_level), fast.score) == (exact.entry_level, exact.score)
+    assert many["residues"] > 0
+    assert (many["grown"] > 3) == (direction > 0)

@@ -106,6 +106,12 @@ def test_each_limit_is_needed(wrong: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert not all(found == right for seed in range(40) for found, right in compare(2, 30, seed))
 
 
+def test_integers_that_are_alike_modulo_the_first_and_the_last_prime_are_told_apart() -> None:
+    """1 and -54, modulo 5, 7 and 11; each of them twice."""
+    columns = np.array([[1.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 1.0], [1.0, 2.0, 1.0], [0.0, 0.0, 0.0]])
+    assert residues._signs(columns.T.copy(), [5, 7, 11]).tolist() == [1, -1, 1, -1, 0]
+
+
 # Rows that need them --------------------------------------------------------------------------------------------------
 
 
