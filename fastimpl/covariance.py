@@ -354,15 +354,17 @@ class _ExactGram:
         return above, Bounds(lower, upper)
 
     def above(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> NDArray[np.bool_] | None:
-        """Only which have a form above the threshold: by residues, which are quicker for many; None if there are too many."""
-        form, count = self.form(alive), len(index)
-        (matrix, denominator), rows = form.inverse, integer_rows(self._vectors.take(index), form.unit)
+        """Only which have a form above the threshold: by residues; None if they are few, or take too many primes."""
+        form, (where, kind) = self.form(alive), distinct(self._vectors.take(index))
+        if len(where) < SEVERAL:
+            return None
+        (matrix, denominator), rows = form.inverse, integer_rows(self._vectors.take(index[where]), form.unit)
         integers = IntegerDistances(matrix, [[0] * form.width])
         if integers.primes(integers.bits(rows)) > MOST_PRIMES:
             return None
-        certified.note("exact", count)
-        zeros, bar = np.zeros(count, dtype=np.int64), threshold.numerator * denominator // threshold.denominator
-        return integers.signs(rows, np.arange(count), zeros, [bar], zeros) > 0
+        certified.note("exact", len(where))
+        zeros, bar = np.zeros(len(where), dtype=np.int64), threshold.numerator * denominator // threshold.denominator
+        return integers.signs(rows, np.arange(len(where)), zeros, [bar], zeros)[kind] > 0
 
     def _exceed(
         self, form: QuadraticForm, index: Indices, threshold: Ratio
@@ -615,14 +617,6 @@ def _trimmed_metric(rows: Floats) -> Floats | None:
     return np.asarray(metric)
 
 
-def _growing(count: int, first: int) -> Iterator[slice]:
-    """0..count-1 in slices, each twice as long as the one before."""
-    start = 0
-    while start < count:
-        yield slice(start, min(count, start + first))
-        start, first = start + first, 2 * first
-
-
 # One base set ---------------------------------------------------------------------------------------------------------
 
 
@@ -810,7 +804,8 @@ class _Descent:
         """
         out = np.zeros(len(self._index), dtype=bool)
         groups = where[~self._asked[where]], where[self._asked[where]]
-        for part in (group[block] for group in groups for block in _growing(len(group), _FEWEST_TOGETHER)):
+        together = max(_FEWEST_TOGETHER, _TOGETHER // self._vectors.width)
+        for part in (group[block] for group in groups for block in blocks(len(group), together)):
             above = self._exceed(part, ell)
             self._told[part] = self._asked[part] = True
             out[part] = above
