@@ -718,15 +718,15 @@ class _Descent:
         self._index, self._z, self._error, lower, upper = (np.concatenate(columns.pop(0)) for _ in range(5))
         self._base, self._reach = upper.copy(), certified.reach(self._z, self._error)
         self._asked = np.zeros(len(self._index), dtype=bool)  # about whom integers have been asked
-        self._set(Bounds(lower, upper), np.ones(len(upper), dtype=bool))
+        self._held = ~self._asked  # who has not gone
+        self._set(Bounds(lower, upper), self._asked)
         return True
 
-    def _set(self, bounds: Bounds, held: NDArray[np.bool_]) -> None:
-        """New bounds, on the forms of all candidates in what is left; and which of them have not gone."""
-        self._bounds, self._since, self._held = bounds, 0.0, held
+    def _set(self, bounds: Bounds, told: NDArray[np.bool_]) -> None:
+        """New bounds, on the forms of all candidates in what is left; and whose do not come from floats alone."""
+        self._bounds, self._since, self._told = bounds, 0.0, told | ~self._held
         self._new = [np.empty(0, dtype=np.int64)]  # who has gone since then
-        self._told = ~held  # whose bounds do not come from floats
-        bounds.lower[self._told] = bounds.upper[self._told] = 0.0
+        bounds.lower[~self._held] = bounds.upper[~self._held] = 0.0
 
     def _line(self, budget: float, ell: int = 0) -> float:
         return float(self._limits.below[ell]) * (1 - budget) * (1 - 2.0**-46)
@@ -853,20 +853,21 @@ class _Descent:
         )
         if 16 * np.count_nonzero(self._held) < 15 * len(self._held):  # else it is less work to carry along who has gone
             where = np.flatnonzero(self._held)
-            for name in ("_index", "_base", "_asked", "_error", "_reach", "_held"):
+            for name in ("_index", "_base", "_asked", "_told", "_error", "_reach", "_held"):
                 setattr(self, name, getattr(self, name).take(where))
             self._z, self._bounds = self._z.take(where, axis=0), Bounds(*(side.take(where) for side in self._bounds))
         whitening = certified.removal_whitening(self._gone, self._gone_error, self._whitening.epsilon)
         if whitening is None:
             return False
         if len(new) <= _FEW_GONE and len(self._index) > _MANY_LEFT:
-            bounds = self._grown(gone, gone_error, whitening, ell)
+            self._set(*self._grown(gone, gone_error, whitening, ell))
         else:
-            bounds = certified.bounds_after_removal(self._z, self._error, whitening)
-        self._set(bounds, self._held)
+            self._set(certified.bounds_after_removal(self._z, self._error, whitening), ~self._held)
         return True
 
-    def _grown(self, gone: Floats, gone_error: Floats, whitening: tuple[Floats, float], ell: int) -> Bounds:
+    def _grown(
+        self, gone: Floats, gone_error: Floats, whitening: tuple[Floats, float], ell: int
+    ) -> tuple[Bounds, NDArray[np.bool_]]:
         """The same where a few have gone and many are left: bounds made anew for none but those that may go next."""
         inner = [
             certified.inner_bounds(self._z, self._error, self._reach, *one, whitening)
@@ -876,4 +877,6 @@ class _Descent:
         next_ones = np.flatnonzero((bounds.upper > self._limits.below[ell]) & self._held & ~self._asked)
         anew = certified.bounds_after_removal(self._z[next_ones], self._error[next_ones], whitening)
         bounds.lower[next_ones], bounds.upper[next_ones] = anew
-        return bounds
+        told = self._told.copy()
+        told[next_ones] = False
+        return bounds, told

@@ -775,7 +775,8 @@ def spent_statement() -> bool:
         at, count = covariance._Descent.__new__(covariance._Descent), len(forms)
         at._state = covariance._Levels(count + 1)
         at._index, at._base, at._spent = np.arange(count + 1), np.append(forms, 0.0), 0.0
-        at._set(certified.Bounds(at._base.copy(), at._base.copy()), np.ones(count + 1, dtype=bool))
+        at._held = np.ones(count + 1, dtype=bool)
+        at._set(certified.Bounds(at._base.copy(), at._base.copy()), ~at._held)
         at._remove(np.arange(count + 1) < count, 0)
         holds &= min(Fraction(at._spent), Fraction(at._since)) >= sum(map(Fraction, forms.tolist()))
     return holds
