@@ -724,17 +724,11 @@ def removal_whitening(gone: Floats, gone_error: Floats, epsilon: float) -> tuple
     return (v, new_epsilon) if new_epsilon <= 8 * max(_SHARP, epsilon) else None
 
 
-def removal_bounds(z: Floats, error: Floats, gone: Floats, gone_error: Floats, epsilon: float) -> Bounds | None:
-    """Bounds on v^T (G - sum_{i gone} v_i v_i^T)^-1 v from vectors whitened for G; None if none can be certified."""
-    whitening = removal_whitening(gone, gone_error, epsilon)
-    return None if whitening is None else bounds_after_removal(z, error, whitening)
+def removal_bounds(z: Floats, error: Floats, whitening: tuple[Floats, float]) -> Bounds:
+    """Bounds on v^T (G - sum_{i gone} v_i v_i^T)^-1 v from vectors whitened for G, with V and epsilon' of the removal.
 
-
-def bounds_after_removal(z: Floats, error: Floats, whitening: tuple[Floats, float]) -> Bounds:
-    """The same with V and epsilon' of :func:`removal_whitening`.
-
-    *Statement.* fl(V zhat) errs from V W* S v by |V|_F error + gamma_d |V|_F |zhat|. Underflow of |zhat| is added to it; that
-    of products is below d^2 2^-1074 |V|_F, and so below d u ``underflow_error``.
+    *Statement.* With :func:`removal_whitening`, fl(V zhat) errs from V W* S v by |V|_F error + gamma_d |V|_F |zhat|. Underflow
+    of |zhat| is added to it; that of products is below d^2 2^-1074 |V|_F, and so below d u ``underflow_error``.
     """
     (v, new_epsilon), d = whitening, z.shape[1]
     size, length = float(np.linalg.norm(v)), np.sqrt(np.einsum("ij,ij->i", z, z))
@@ -756,7 +750,7 @@ def inner_bounds(
     one_error, and ``length`` >= |zhat| + |delta| likewise l >= |one| + |eta|. V W* G W*^T V^T = I + E', so y^T G^-1 g is off
     from V y . V g by at most |V y||V g| epsilon'/(1 - epsilon'), and that from zhat . V^T V one by |V|^2 (length one_error +
     error l). The computed V^T V one is off by (2 d + 4) u |V|_F^2 |one|, an inner product with it by gamma_d. Factors 1.01
-    cover what is of second order.
+    cover what is of second order, and 1/(1 - epsilon'), as epsilon' is at most 2^-7.
     """
     v, epsilon = whitening
     d, size = len(one), 1.01 * float(np.linalg.norm(v)) ** 2
@@ -769,7 +763,7 @@ def grown(upper: Floats, inner: list[Floats]) -> Floats:
     """Upper bounds on forms after removals, from those before and from bounds on y^T G^-1 g for the vectors g that are gone.
 
     *Statement.* With G what is left, y^T (G + sum g g^T)^-1 y = y^T G^-1 y - s^T (I + K)^-1 s >= y^T G^-1 y - |s|^2 for
-    s = (y^T G^-1 g)_g and some positive semidefinite K (Sherman, Morrison and Woodbury).
+    s = (y^T G^-1 g)_g and some positive semidefinite K (Sherman, Morrison and Woodbury). Infinite where nothing is known.
     """
-    growth = sum((part**2 for part in inner), np.zeros_like(upper))
-    return np.asarray((upper + growth) * (1 + _ROUNDING))
+    found = (upper + sum((part**2 for part in inner), np.zeros_like(upper))) * (1 + _ROUNDING)
+    return np.where(np.isnan(found), np.inf, found)

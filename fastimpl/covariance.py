@@ -862,7 +862,7 @@ class _Descent:
         if len(new) <= _FEW_GONE and len(self._index) > _MANY_LEFT:
             self._set(*self._grown(gone, gone_error, whitening, ell))
         else:
-            self._set(certified.bounds_after_removal(self._z, self._error, whitening), ~self._held)
+            self._set(certified.removal_bounds(self._z, self._error, whitening), ~self._held)
         return True
 
     def _grown(
@@ -875,7 +875,7 @@ class _Descent:
         ]
         bounds = Bounds(self._bounds.lower, certified.grown(self._bounds.upper, inner))
         next_ones = np.flatnonzero((bounds.upper > self._limits.below[ell]) & self._held & ~self._asked)
-        anew = certified.bounds_after_removal(self._z[next_ones], self._error[next_ones], whitening)
+        anew = certified.removal_bounds(self._z[next_ones], self._error[next_ones], whitening)
         bounds.lower[next_ones], bounds.upper[next_ones] = anew
         told = self._told.copy()
         told[next_ones] = False

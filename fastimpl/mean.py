@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from fastimpl import certified
 from fastimpl.certified import Whitening
 from fastimpl.covariance import KeptResult, level_counts, score_of
-from fastimpl.exact import QuadraticForm, column_units, integer_rows, inverse_root, matrix_form
+from fastimpl.exact import LARGE, QuadraticForm, column_units, integer_rows, inverse_root, matrix_form
 from fastimpl.grams import BlockGrams, KeptGram, blocks, column_sums, usual_shift
 from fastimpl.limits import Ratio, Thresholds, distance_limits, enclose, thresholds
 from fastimpl.residues import MOST_PRIMES, SEVERAL, IntegerDistances
@@ -544,7 +544,9 @@ class _Resolver:
     def _stages(self, count: int) -> tuple[Callable[[Floats, _Doubt, Indices], _Doubt], ...]:
         """Who looks at so many pairs, one after the other."""
         stages = self._directly, self._in_pairs_of_floats, self._exactly
-        if count >= SEVERAL and (self._tied or (self._asked > _MANY and self._integers.few)):
+        if count >= SEVERAL and (
+            self._tied or (self._asked > _MANY and self._points.shape[1] < LARGE and self._integers.few)
+        ):
             return stages[2:]
         return stages
 
@@ -553,9 +555,8 @@ class _Resolver:
         lower, upper = self._screen.bounds(rows)
         near, far = self._screen.limits
         least, most = self._level_from(lower, far), self._level_from(upper, near)
-        last = len(near) - 1
-        out = lower > far[np.minimum(most, last + 1) - 1][:, None]
-        doubtful = (upper > near[np.minimum(least, last)][:, None]) & ~out & (least < most)[:, None]
+        out = lower > far[most - 1][:, None]
+        doubtful = (upper > near[np.minimum(least, len(near) - 1)][:, None]) & ~out & (least < most)[:, None]
         owner, other = np.nonzero(doubtful)
         return _Doubt(least, most, np.count_nonzero(out, axis=1), owner, other, least[owner], most[owner])
 

@@ -136,7 +136,7 @@ def _integers(rows: Sequence[Sequence[int]] | NDArray[Any]) -> NDArray[Any]:
 
 
 def _bits(column: NDArray[Any]) -> int:
-    return max((int(abs(value)).bit_length() for value in (column.min(), column.max())), default=0)
+    return max((int(value).bit_length() for value in (column.min(), column.max())), default=0)
 
 
 def _modulo(integers: NDArray[Any], prime: int) -> Floats:

@@ -496,7 +496,7 @@ def above_statement(count: int, d: int, size: float, error: float = 0.0) -> bool
 
 
 def removal_statement(*, looks_at: str, gone: Rows, moved_by: float = 0.0, error: float = 0.0) -> bool:
-    """What removal_bounds hands on is a whitening of what is left: seen through unit vectors, of which it makes V itself.
+    """What removal_whitening gives is a whitening of what is left, and removal_bounds hands on the vectors that it makes.
 
     ``looks_at`` is "epsilon" (|V M V^T - I|_F <= epsilon) or "error" (of V z), or "underflow" (the same, for tiny z). The
     vectors gone are known up to ``error``, and ``moved_by`` of it is made use of; so are the vectors z.
@@ -505,12 +505,11 @@ def removal_statement(*, looks_at: str, gone: Rows, moved_by: float = 0.0, error
     seen: list[tuple[Rows, Rows, float]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certified, "norm_bounds", lambda *arguments: seen.append(arguments))
-        unsure = np.full(len(gone), error)
-        certified.removal_bounds(np.eye(d), np.zeros(d), gone, unsure, 0.0)
+        found = certified.removal_whitening(gone, np.full(len(gone), error), 0.0)
+        assert found is not None
         z = np.random.default_rng(10).normal(size=(200, d)) * (2.0**-540 if looks_at == "underflow" else 1.0)
-        certified.removal_bounds(z, np.full(200, error), gone, unsure, 0.0)
-    assert len(seen) == 2
-    (v, _, epsilon), (moved, allowed, _) = seen
+        certified.removal_bounds(z, np.full(200, error), found)
+    (v, epsilon), [(moved, allowed, _)] = (found[0].T, found[1]), seen
     if looks_at != "epsilon":
         z[:, 0] += moved_by
         return off(moved, times(exactly(z), exactly(v)), allowed)

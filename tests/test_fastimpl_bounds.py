@@ -135,10 +135,8 @@ KILLS: dict[str, Kill] = {
     "certified.removal_whitening: (2 * d + 16) * UNIT_ROUNDOFF * (float(np.linalg.norm(m)) + 1)": Kill(
         "removal of few", (LEFT_SUM,)
     ),
-    "certified.bounds_after_removal: (d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d))": Kill(
-        "vector after a removal"
-    ),
-    "certified.bounds_after_removal: underflow_error(d)": Kill("vector after a removal, below the roots of floats"),
+    "certified.removal_bounds: (d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d))": Kill("vector after a removal"),
+    "certified.removal_bounds: underflow_error(d)": Kill("vector after a removal, below the roots of floats"),
     "certified._gram_whitening: residual": Kill("Gram matrix, poor factor"),
     "certified._refined_whitening: residual": Kill("Gram matrix in white coordinates, poor factor"),
     "certified._whiten_twice: error": Kill("pairs of floats: the whole vector"),
@@ -148,7 +146,7 @@ KILLS: dict[str, Kill] = {
     "certified.removal_whitening: 2 * lengths * gone_error": Kill("removal of a moved vector"),
     "certified.removal_whitening: gone_error ** 2": Kill("removal of a moved zero"),
     "certified.removal_whitening: residual": Kill("removal, poor factor"),
-    "certified.bounds_after_removal: error": Kill("moved vector after a removal"),
+    "certified.removal_bounds: error": Kill("moved vector after a removal"),
     "limits.enclose: math.nextafter(nearest, -math.inf)": Kill("thresholds", why=A_STEP),
     "limits.enclose: math.nextafter(nearest, math.inf)": Kill("thresholds", why=A_STEP),
     "limits._hyperbolic_sides: np.nextafter(nearest, 0.0)": Kill("outlier thresholds", why=A_STEP),

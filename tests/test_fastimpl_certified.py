@@ -93,11 +93,26 @@ def test_removal_bounds_enclose_forms_of_what_is_left() -> None:
     whitening = whitening_of(vectors, np.arange(50))
     assert whitening is not None
     z, error = certified.whiten(vectors, whitening)
-    bounds = certified.removal_bounds(z[3:], error[3:], z[:3], error[:3], whitening.epsilon)
-    assert bounds is not None
+    left = certified.removal_whitening(z[:3], error[:3], whitening.epsilon)
+    assert left is not None
+    bounds = certified.removal_bounds(z[3:], error[3:], left)
     _, exact = forms(vectors, np.arange(3, 50))
     assert_enclosed(bounds, exact[3:], 1e-6)
-    assert certified.removal_bounds(z[:3], error[:3], z[3:], error[3:] + 1, whitening.epsilon) is None
+    assert certified.removal_whitening(z[3:], error[3:] + 1, whitening.epsilon) is None
+    assert certified.removal_whitening(np.full((1, 3), np.inf), error[:1], whitening.epsilon) is None
+
+
+def test_nothing_is_known_after_a_removal_of_what_is_not_finite() -> None:
+    """A vector that overflows when it is whitened, or of which no error is known, may be anywhere."""
+    z = np.array([[np.inf, 0.0], [np.inf, -np.inf], [1e300, -1e300], [1.0, 0.0], [1.0, 0.0]])
+    error = np.array([0.0, 0.0, 0.0, np.inf, 0.0])
+    with np.errstate(all="ignore"):
+        left = certified.removal_whitening(np.array([[0.0, 0.5]]), np.zeros(1), 0.0)
+        assert left is not None
+        inner = certified.inner_bounds(z, error, certified.reach(z, error), np.array([0.0, 0.5]), 0.0, left)
+        found = certified.grown(np.array([np.inf, 1.0, 1.0, 1.0, 1.0]), [inner])
+    assert found[:4].tolist() == [np.inf] * 4
+    assert 1 < found[4] < 1 + 1e-12
 
 
 @pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(0), Fraction(5), Fraction(1, 10**400), Fraction(10**400)])
