@@ -555,11 +555,14 @@ class Lengths:
         return (limit - self.tiny) / self.grow / self.factor
 
     def enclosed(self, q: NDArray[Any]) -> tuple[Floats, Floats]:
-        """Bounds on |W* S v| from what :meth:`of` gives; 0 and infinity where nothing is known."""
+        """Bounds on |W* S v| from what :meth:`of` gives; 0 and infinity where nothing is known.
+
+        That is so for the largest numbers, too: what is added to a square must not overflow, or it would look far away.
+        """
         squares = q.astype(np.float64) * self.factor
         lower = np.sqrt(np.maximum(squares * self.shrink - self.tiny, 0.0))
         upper = np.sqrt(squares * self.grow + self.tiny)
-        known = np.isfinite(upper)
+        known = np.isfinite(upper) & (q <= np.finfo(q.dtype).max / 4)
         return np.where(known, lower, 0.0), np.where(known, upper, np.inf)
 
     def of(self, block: slice) -> NDArray[Any]:

@@ -8,13 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from statements import plain
 
 import fastimpl
 import refimpl
 from fastimpl import certified
 from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows
 from fastimpl.grams import BlockGrams, usual_shift
-from fastimpl.rows import Sparse, Vectors, pairs
+from fastimpl.rows import Centred, Sparse, Vectors, pairs
 from refimpl.linalg import exact_matrix, inverse_or_none, mahalanobis_squared, to_fraction
 
 Rows = NDArray[np.float64]
@@ -113,6 +114,19 @@ def test_nothing_is_known_after_a_removal_of_what_is_not_finite() -> None:
         found = certified.grown(np.array([np.inf, 1.0, 1.0, 1.0, 1.0]), [inner])
     assert found[:4].tolist() == [np.inf] * 4
     assert 1 < found[4] < 1 + 1e-12
+
+
+@pytest.mark.parametrize(("width", "kind"), [(2, np.float64), (40, np.float32)])
+def test_lengths_near_the_largest_float_are_not_known(width: int, kind: type[np.float32 | np.float64]) -> None:
+    """A sum with one of them would be infinite, and so beyond every threshold, whatever that is."""
+    lengths = certified.Lengths(Centred(np.zeros((4, width)), np.zeros(width)), plain(np.eye(width), 1.0), limit=1.0)
+    largest = np.finfo(kind).max
+    q = np.array([largest / 8, largest * 0.99, largest, np.inf, np.nan], dtype=kind)
+    with np.errstate(all="ignore"):
+        found, (lower, upper) = lengths.of(slice(0, 4)), lengths.enclosed(q)
+    assert found.dtype == kind
+    assert np.isfinite(upper).tolist() == [True, False, False, False, False]
+    assert (lower > 0).tolist() == [True, False, False, False, False]
 
 
 @pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(0), Fraction(5), Fraction(1, 10**400), Fraction(10**400)])
