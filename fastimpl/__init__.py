@@ -7,9 +7,9 @@ and releases are float64. This is what one runs on data::
     from fastimpl import private_mean
     private_mean(x, epsilon=1, delta="1e-6", lambda_0=20).mean      # d numbers, or None for FAIL
 
-Rooms: ``rows`` (the door), ``grams`` (sums by blocks), ``certified`` (filter), ``exact`` and ``residues`` (integers),
-``covariance``, ``mean`` and its ``screen``, ``moments``, ``ptr``, ``sampling``, ``private``, ``bench``
-(``python -m fastimpl.bench``).
+Rooms: ``rows`` (the door), ``blas`` (products), ``grams`` (sums by blocks), ``certified`` (filter), ``exact`` and
+``residues`` (integers), ``covariance``, ``mean`` and its ``screen``, ``moments``, ``ptr``, ``sampling``, ``private``,
+``bench`` (``python -m fastimpl.bench``).
 """
 
 from fractions import Fraction

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from fastimpl.blas import Multiplier
 from fastimpl.exact import QuadraticForm, inverse_root
 from fastimpl.grams import SCALE, BlockGrams, KeptGram, blocks, column_shift
 from fastimpl.limits import Ratio, Thresholds, enclose, thresholds
@@ -503,6 +504,7 @@ class Lengths:
         self.power = -math.frexp(limit)[1] // 2 if self.single else 0
         self.factor = 2.0 ** (-2 * self.power)
         self._matrix = np.ldexp(whitening.transposed, self.power).astype(kind)
+        self._multiplier = Multiplier(self._matrix)
         self._ones = np.ones(d, dtype=kind)
         self.make_room()
         self.relative = whitening.relative
@@ -572,12 +574,12 @@ class Lengths:
             np.ldexp(rows, self._shift, out=rows)
         if self._whitening.rest is not None:
             self.z = whiten(self.reader.take(block), self._whitening)[0]
-        elif self.single:
-            narrow = self._squares[: len(rows)]  # until the squares are there
-            narrow[:] = rows
-            self.z = np.matmul(narrow, self._matrix, out=self._z[: len(rows)])
         else:
-            self.z = np.matmul(rows, self._matrix, out=self._z[: len(rows)])
+            narrow: NDArray[Any] = rows
+            if self.single and not self._multiplier.triangular:
+                narrow = self._squares[: len(rows)]  # until the squares are there
+                narrow[:] = rows
+            self.z = self._multiplier.of(narrow, self._z[: len(rows)])
         squares = np.multiply(self.z, self.z, out=self._squares[: len(rows)])
         return np.asarray(squares @ self._ones)
 

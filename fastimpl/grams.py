@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastimpl.blas import Multiplier
 from fastimpl.rows import READ_ROWS, Dense, Floats, Indices, Sparse, Vectors, new_arrays
 from fastimpl.threads import share, thread_count
 
@@ -289,7 +290,7 @@ class _Watcher:
     def __init__(self, watch: Watch, room: list[NDArray[Any]], most: int) -> None:
         count, width = room[0].shape
         first, kind = len(watch.matrix) - width, watch.kind  # 1 for lifted vectors
-        self._watch, self._transposed = watch, np.ascontiguousarray(watch.matrix[first:, first:].T, dtype=kind)
+        self._watch, self._multiplier = watch, Multiplier(watch.matrix[first:, first:].T.astype(kind))
         moved = watch.matrix[1:, 0].astype(kind)
         self._moved = np.tile(moved, (count, 1)) if first and moved.any() else None
         self._constant = float(watch.matrix[0, 0]) ** 2 if first else 0.0
@@ -307,10 +308,10 @@ class _Watcher:
         if self.blind:
             return 0
         vectors: NDArray[Any] = rows
-        if self._watch.single:
+        if self._watch.single and not self._multiplier.triangular:
             vectors = self._narrow[: len(rows)]
             vectors[:] = rows
-        z = np.matmul(vectors, self._transposed, out=self._z[: len(rows)])
+        z = self._multiplier.of(vectors, self._z[: len(rows)])
         if self._moved is not None:
             np.add(z, self._moved[: len(rows)], out=z)
         squares = np.multiply(z, z, out=z) @ self._ones
