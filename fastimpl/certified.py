@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtri
 
 from fastimpl.blas import Multiplier
 from fastimpl.exact import QuadraticForm, inverse_root
@@ -350,10 +350,11 @@ def _inverse_cholesky(gram: Floats, size: Floats, *, shift: bool = False) -> Flo
     for more in (0.0, 1e-14 * d, 1e-12 * d) if shift else (0.0,):
         try:
             lower = np.linalg.cholesky(scaled + more * np.eye(d))
-            inverse: Floats = solve_triangular(lower, np.eye(d), lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             continue
-        return inverse / size
+        inverse, singular = dtrtri(lower.T)  # of the upper triangular one, so that nothing has to be copied to turn it
+        if not singular:
+            return np.asarray(inverse.T / size)
     return None
 
 
@@ -761,7 +762,11 @@ def inner_bounds(
     d, size = len(one), 1.01 * float(np.linalg.norm(v)) ** 2
     own = float(reach(one[None], np.array([one_error]))[0])
     rough = size * (own * ((4 * d + 16) * UNIT_ROUNDOFF + 1.01 * epsilon) + one_error)
-    return np.asarray(1.01 * (np.abs(z @ (v.T @ (v @ one))) + rough * length + size * own * error))
+    found = np.abs(z @ (v.T @ (v @ one)))  # in place: there may be many
+    found += rough * length
+    found += size * own * error
+    found *= 1.01
+    return np.asarray(found)
 
 
 def grown(upper: Floats, inner: list[Floats]) -> Floats:
@@ -770,5 +775,9 @@ def grown(upper: Floats, inner: list[Floats]) -> Floats:
     *Statement.* With G what is left, y^T (G + sum g g^T)^-1 y = y^T G^-1 y - s^T (I + K)^-1 s >= y^T G^-1 y - |s|^2 for
     s = (y^T G^-1 g)_g and some positive semidefinite K (Sherman, Morrison and Woodbury). Infinite where nothing is known.
     """
-    found = (upper + sum((part**2 for part in inner), np.zeros_like(upper))) * (1 + _ROUNDING)
-    return np.where(np.isnan(found), np.inf, found)
+    found = upper.copy()
+    for part in inner:
+        found += part**2
+    found *= 1 + _ROUNDING
+    found[np.isnan(found)] = np.inf
+    return found

@@ -62,11 +62,15 @@ _MOST_SUSPECTS = 4096
 _LARGE_BLOCK = 1 << 17  # vectors that leave together, where all do
 _TOGETHER, _FEWEST_TOGETHER = 1 << 16, 256  # numbers, and vectors, that become integers together
 _AT_ONCE = 1 << 18  # vectors among which candidates are sought together
-_FEW_GONE, _MANY_LEFT = 4, 1 << 12  # candidates: bounds are then grown rather than made anew
+_FEW_GONE = 4  # bounds are grown if no more have gone since they were made
+_FEWEST_ASKED = 4  # candidates that integers are asked about once more
+_FEW_GO = 32  # if one in so many of those who are asked once more goes, more are asked in the same set
+_FEW_KINDS = 8  # vectors that may as well all be different
+_NONE, _FIRST = np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
 _ROOM = 1 << 24  # bytes that candidates may take, if eight a vector are not more
-_SAMPLE = 4096
+_SAMPLE = 2048
 _SAMPLE_OF_SAMPLE = 512
-_WATCHED = 128  # columns up to which a watch pays
+_WATCHED, _WATCHED_FROM = 128, 1 << 14  # columns up to which a watch pays, and vectors from which
 _SAMPLE_OF_COLUMN = 160  # rows of a sample for each column: directions differ by 16 % then
 _FEW_SEEN = 0.01  # a watch that remembers a larger share of the sample is not worth it
 
@@ -325,32 +329,37 @@ class _ExactGram:
     def __init__(self, vectors: Vectors) -> None:
         self._vectors = vectors
         self._unit: NDArray[np.int64] | None = None
-        self._matrix: fmpz_mat | None = None
-        self._members = np.empty(0, dtype=bool)
+        self._members, self._size = np.empty(0, dtype=bool), 0
         self._form: QuadraticForm | None = None
+        self._history: NDArray[np.float16] | None = None  # of a vector, see ``remember``; NaN if nothing is known
 
     def form(self, alive: NDArray[np.bool_]) -> QuadraticForm:
         """V -> v^T G^-1 v for the Gram matrix G of the vectors ``alive``."""
-        size, before = int(np.count_nonzero(alive)), int(np.count_nonzero(self._members))
-        if self._form is not None and size == before:
-            return self._form  # the set only shrinks, so equal sizes are equal sets
+        size, before = int(np.count_nonzero(alive)), self._size
         if self._unit is None:
             self._unit = column_units(self._vectors)
-        if self._matrix is None or before - size > size:
-            self._matrix = exact_sums(self._vectors, Sparse.without(alive), self._unit)[0]
+        if self._form is None or before - size > size:
+            self._form = QuadraticForm(self._gram(alive), self._unit)
+        elif size == before:
+            return self._form  # the set only shrinks, so equal sizes are equal sets
         elif before - size <= _FEWEST_TOGETHER:
-            gone = fmpz_mat(integer_rows(self._vectors.take(np.flatnonzero(self._members & ~alive)), self._unit))
-            self._matrix -= gone.transpose() * gone
+            gone = np.flatnonzero(self._members > alive)
+            self._form = self._form.without(integer_rows(self._vectors.take(gone), self._form.unit))
         else:
-            self._matrix -= exact_sums(self._vectors, Sparse.without(self._members & ~alive), self._unit)[0]
-        self._members, self._form = alive.copy(), QuadraticForm(self._matrix, self._unit)
+            self._form = QuadraticForm(self._form.matrix - self._gram(self._members > alive), self._form.unit)
+        self._members, self._size = alive.copy(), size
         return self._form
+
+    def _gram(self, members: NDArray[np.bool_]) -> fmpz_mat:
+        return exact_sums(self._vectors, Sparse.without(members), self._unit)[0]
 
     def exceed(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> tuple[NDArray[np.bool_], Bounds]:
         """Which vectors of ``index`` have a form above the threshold, decided exactly, and enclosures of the forms."""
         form, together = self.form(alive), max(_FEWEST_TOGETHER, _TOGETHER // self._vectors.width)
         parts = [self._exceed(form, index[part], threshold) for part in blocks(len(index), together)]
-        above, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
+        above, lower, upper = parts[0]
+        if len(parts) > 1:
+            above, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
         return above, Bounds(lower, upper)
 
     def above(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> NDArray[np.bool_] | None:
@@ -366,11 +375,27 @@ class _ExactGram:
         zeros, bar = np.zeros(len(where), dtype=np.int64), threshold.numerator * denominator // threshold.denominator
         return integers.signs(rows, np.arange(len(where)), zeros, [bar], zeros)[kind] > 0
 
+    def remember(self, index: Indices, growth: Floats) -> None:
+        """That integers were asked about vectors, and how much, about, their forms have grown since then: its logarithm."""
+        if self._history is None:
+            self._history = np.full(len(self._vectors), np.nan, dtype=np.float16)
+        with np.errstate(all="ignore"):
+            self._history[index] = np.log2(growth)
+
+    def recalled(self, index: Indices) -> tuple[NDArray[np.bool_], Floats]:
+        """Which of some vectors integers were asked about, and that growth: for the order in which they are asked again."""
+        if self._history is None:
+            return np.zeros(len(index), dtype=bool), np.zeros(len(index))
+        history = self._history[index].astype(np.float64)
+        asked = ~np.isnan(history)
+        return asked, np.where(asked, np.exp2(history), 0.0)
+
     def _exceed(
         self, form: QuadraticForm, index: Indices, threshold: Ratio
     ) -> tuple[NDArray[np.bool_], Floats, Floats]:
-        where, kind = distinct(self._vectors.take(index))
-        numerators, denominator = form.values(integer_rows(self._vectors.take(index[where]), form.unit))
+        vectors = self._vectors.take(index)
+        where, kind = distinct(vectors) if len(index) > _FEW_KINDS else (np.arange(len(index)),) * 2
+        numerators, denominator = form.values(integer_rows(vectors.take(where), form.unit))
         certified.note("exact", len(where))
         above = [v * threshold.denominator > threshold.numerator * denominator for v in numerators]
         sides = np.array([enclose(v, denominator) for v in numerators], dtype=np.float64)
@@ -516,26 +541,27 @@ def _watch(vectors: Vectors, shift: Indices, limits: Thresholds) -> Watch | None
     m, d = len(vectors), vectors.width
     size = max(_SAMPLE, _SAMPLE_OF_COLUMN * d)
     line = m * float(limits.below[0]) * (1 - _first_budget(limits)) * (1 - 2.5 * math.sqrt(d / size))
-    if d > _WATCHED or m < 4 * size or not line > 0:
+    if d > _WATCHED or m < max(_WATCHED_FROM, 4 * size) or not line > 0:
         return None
     rows = _sample(vectors, shift, size)
+    room = np.empty_like(rows)
     some = rows[:: len(rows) // max(1000, 20 * d)]  # these do to tell outliers, and whether there is hope at all
     metric = _trimmed_metric(some)
     if metric is None:
         return None
     cut = max(2 * m * float(limits.above[-1]), 8 * d)
-    forms = _bulk(np.einsum("ij,ij->i", some @ metric, some), cut / d)
-    if not len(forms) or np.count_nonzero(forms > line / d * np.mean(forms)) > 2 * _FEW_SEEN * len(forms):
-        return None
-    forms = np.einsum("ij,ij->i", rows @ metric, rows)
-    # Without outliers, and what is not known: trimming shrinks some directions more.
-    rows = rows.take(np.flatnonzero(forms <= _bulk(forms, cut / d).max(initial=0.0)), axis=0)
+    for part in (some, rows) if len(rows) > 2 * len(some) else (rows,):
+        forms = _forms(part, metric, room)
+        bulk = _bulk(forms, cut / d)
+        if not len(bulk) or np.count_nonzero(bulk > line / d * np.mean(bulk)) > 2 * _FEW_SEEN * len(bulk):
+            return None
+    if len(bulk) < len(rows):  # without outliers, and what is not known: trimming shrinks some directions more
+        rows = rows.take(np.flatnonzero(forms <= bulk.max()), axis=0)
     try:
         matrix = np.tril(np.linalg.inv(np.linalg.cholesky(rows.T @ rows / len(rows))))
     except np.linalg.LinAlgError:
         return None
-    z = rows @ matrix.T
-    forms = np.einsum("ij,ij->i", z, z)
+    forms = _forms(rows, matrix.T @ matrix, room)
     if not np.count_nonzero(forms > line) <= _FEW_SEEN * len(forms):
         return None
     single = d >= certified.SINGLE_FROM
@@ -543,10 +569,17 @@ def _watch(vectors: Vectors, shift: Indices, limits: Thresholds) -> Watch | None
     return Watch(matrix.astype(narrow).astype(np.float64), float(narrow(line)), cut, single)
 
 
+def _forms(rows: Floats, metric: Floats, room: Floats) -> Floats:
+    """The forms v^T M v of rows, from products that are written to a room for at least as many."""
+    products = np.matmul(rows, metric, out=room[: len(rows)])
+    return np.asarray(np.multiply(products, rows, out=products) @ np.ones(len(metric)))
+
+
 def _bulk(forms: Floats, factor: float) -> Floats:
     """The forms that are known and not far beyond the one in the middle, so many times it and half as much again."""
     known = forms[np.isfinite(forms)]
-    return known[known <= 1.5 * factor * np.median(known)] if len(known) else known
+    half = len(known) // 2
+    return known[known <= 1.5 * factor * np.partition(known, half)[half]] if len(known) else known
 
 
 def _remembered(grams: BlockGrams, whitening: Whitening, line: float) -> tuple[Indices, Floats] | None:
@@ -601,9 +634,10 @@ def _trimmed_metric(rows: Floats) -> Floats | None:
     """About the inverse covariance of the bulk, up to a factor: of the middle three quarters of a sample."""
     count = 3 * len(rows) // 4
     with np.errstate(all="ignore"):
-        some = np.abs(rows[:: 1 + len(rows) // _SAMPLE_OF_SAMPLE])
-        middle = np.partition(some, len(some) // 2, axis=0)[len(some) // 2]
-        sizes = np.abs(rows / middle).max(axis=1)
+        columns = np.abs(np.ascontiguousarray(rows.T))  # numpy is slow at short rows
+        some = columns[:, :: 1 + len(rows) // _SAMPLE_OF_SAMPLE]
+        middle = np.partition(some, some.shape[1] // 2, axis=1)[:, some.shape[1] // 2]
+        sizes = (columns / middle[:, None]).max(axis=0)
         for _ in range(3):
             kept = rows.take(np.argpartition(sizes, count - 1)[:count], axis=0) if count else rows
             try:
@@ -647,6 +681,12 @@ class _Descent:
     more than there is room for, the bar is raised above the lower half of them, again and again: then the base serves for
     some levels only, and the next base for the others. Where so many may exceed the threshold of a single level, those that
     surely do go at once, and if there are none, integers decide about some vectors at a time; nothing is kept of anybody.
+
+    Bounds of a candidate are made anew only when they do not tell any more. *Statement.* They hold for the set that was left
+    when they were made, in which ``sum`` was ``as_of``; no form falls when others go, so lower bounds go on to hold. ``sum``
+    adds up upper bounds on the forms of those who have gone, each in the set that it left. In a set before that its form was no
+    larger, so those gone since the bounds were made have forms in that set that sum to at most sum - as_of, and a form has
+    grown by 1/(1 - (sum - as_of)) at most (Claim 29). That holds for the bounds of those who go as well.
     """
 
     def __init__(
@@ -716,17 +756,23 @@ class _Descent:
         columns = [list(column) for column in zip(*kept, strict=True)]
         kept.clear()
         self._index, self._z, self._error, lower, upper = (np.concatenate(columns.pop(0)) for _ in range(5))
-        self._base, self._reach = upper.copy(), certified.reach(self._z, self._error)
-        self._asked = np.zeros(len(self._index), dtype=bool)  # about whom integers have been asked
-        self._held = ~self._asked  # who has not gone
-        self._set(Bounds(lower, upper), self._asked)
+        self._base = upper.copy()
+        self._asked, self._growth = self._integers.recalled(self._index)
+        self._set(Bounds(lower, upper))
         return True
 
-    def _set(self, bounds: Bounds, told: NDArray[np.bool_]) -> None:
-        """New bounds, on the forms of all candidates in what is left; and whose do not come from floats alone."""
-        self._bounds, self._since, self._told = bounds, 0.0, told | ~self._held
-        self._new = [np.empty(0, dtype=np.int64)]  # who has gone since then
-        bounds.lower[~self._held] = bounds.upper[~self._held] = 0.0
+    def _set(self, bounds: Bounds) -> None:
+        """Bounds on the forms of all candidates in the base, which come from floats alone."""
+        self._bounds, self._sum, self._gone_at = bounds, 0.0, {0.0: 0}
+        self._as_of: Floats = np.zeros(len(bounds.upper))
+        self._told = np.zeros(len(bounds.upper), dtype=bool)  # whose bounds do not come from floats alone
+        self._held = ~self._told  # who has not gone
+        self._left: tuple[int, tuple[Floats, float] | None] = 0, (np.eye(self._z.shape[1]), self._whitening.epsilon)
+        self._known = 0  # how many of those gone are in ``growth``
+        self._reach: Floats | None = None
+        self._columns: Floats | None = None
+        self._by_growth = False  # whether the last one who went was among those that have grown most
+        self._seen = len(self._limits.exact)  # the level at which all lower bounds have been looked at
 
     def _line(self, budget: float, ell: int = 0) -> float:
         return float(self._limits.below[ell]) * (1 - budget) * (1 - 2.0**-46)
@@ -735,9 +781,12 @@ class _Descent:
         """Whether nobody but candidates can go at level ell or above, as long as no more is spent."""
         return self._bar <= self._line(self._spent, ell)
 
-    def _stays(self, ell: int, form: float) -> bool:
-        """Whether forms bounded by this, in the set for which there are bounds, are below the threshold of level ell now."""
-        return form <= self._line(self._since, ell)
+    def _near(self, ell: int) -> NDArray[np.bool_]:
+        """Who may exceed the threshold of level ell, as far as bounds and what is gone since they were made tell.
+
+        As_of + (1 - sum) is exact: a multiple of 2^-50 that is at most 1.
+        """
+        return np.asarray(self._bounds.upper > (self._as_of + (1 - self._sum)) * self._line(0.0, ell))
 
     def _pieces(self) -> Iterator[tuple[Any, Floats, Floats, Floats, Floats]]:
         """Who may be above the bar, some at a time: whitened, with errors and bounds."""
@@ -755,20 +804,18 @@ class _Descent:
         if not self._collect(ell):
             return self._decide(ell) if self._state.left == left else ell
         while ell >= 0 and self._covers(ell):
-            out = self._bounds.lower > self._limits.above[ell]
-            certified.note("float", int(np.count_nonzero(out & ~self._told)))
-            if not out.any():
-                if self._since and not self._stays(ell, float(self._bounds.upper.max(initial=0.0))):
-                    if not self._refresh(ell):
-                        return ell
-                    continue
-                ell, out = self._settle_doubt(ell)
-            if out.any():
-                self._remove(out, ell)
-                if halt is not None and halt(self._state.missing, ell):
-                    return -1
-                if self._spent > self._budget:
-                    return ell
+            out = self._next(ell)
+            if out is None:
+                return ell
+            if not len(out):
+                ell = self._next_level(ell)
+                continue
+            self._remove(out, ell)
+            if halt is not None and halt(self._state.missing, ell):
+                return -1
+            if self._spent > self._budget or self._sum > 1:
+                self._integers.remember(self._index[self._asked], self._estimated()[self._asked])
+                return ell
         if ell < 0:
             certified.note("float", int(np.count_nonzero(~self._told)))  # those that stay
         return ell
@@ -786,32 +833,97 @@ class _Descent:
                 self._state.remove(index[above], ell + 1)
         return ell - (self._state.left == left)
 
-    def _settle_doubt(self, ell: int) -> tuple[int, NDArray[np.bool_]]:
-        """No removal is proved at level ell: decide the open ones exactly; if none goes, the next level in question."""
-        doubt = self._bounds.upper > self._limits.below[ell]
-        if doubt.any():
-            out = self._decided(np.flatnonzero(doubt), ell)
-            return (ell, out) if out.any() else (ell - 1, out)
-        largest = float(self._bounds.upper.max(initial=0.0))
-        least = bisect_left(range(ell), True, key=lambda level: self._covers(level) and self._stays(level, largest))
-        return least - 1, doubt
+    def _next_level(self, ell: int) -> int:
+        """The next level at which anybody may go, if nobody goes at level ell any more."""
+        room = self._as_of + (1 - self._sum)
+        largest = float((self._bounds.upper / np.maximum(room, 2.0**-50)).max(initial=0.0))
+        return bisect_left(range(ell), True, key=lambda at: self._covers(at) and largest <= self._line(0.0, at)) - 1
 
-    def _decided(self, where: Indices, ell: int) -> NDArray[np.bool_]:
-        """Some candidates that exceed the threshold of level ell, exactly, or none if there are none.
+    def _next(self, ell: int) -> Indices | None:
+        """Some candidates that exceed the threshold of level ell, or none if there are none; None if the base does not tell.
 
-        Those go first about whom integers have not been asked before: who stayed then will mostly stay again. As soon as some
-        go, the others need not be asked in this set (Lemma 27).
+        As soon as some go, the others need not be asked in this set (Lemma 27). Where many go of those who are asked once more,
+        the next ones are asked in the same set, so that there are not as many rounds as there are vectors that go.
         """
-        out = np.zeros(len(self._index), dtype=bool)
-        groups = where[~self._asked[where]], where[self._asked[where]]
+        limit, line, found = self._limits.above[ell], self._limits.below[ell], [_NONE]
+        if ell < self._seen:  # afterwards lower bounds rise only where they are looked at
+            self._seen, sure = ell, np.flatnonzero(self._bounds.lower > limit)
+            if len(sure):
+                certified.note("float", int(np.count_nonzero(~self._told[sure])))
+                return sure
+        for turn, part in enumerate(self._groups(ell)):
+            if not self._renew(part):
+                return None
+            out = part[self._bounds.lower[part] > limit]
+            if len(out):
+                certified.note("float", len(out))
+            else:
+                out = self._decided(part[self._bounds.upper[part] > line], ell)
+            found.append(out)
+            if len(out) and (not turn or len(part) <= _FEWEST_ASKED or _FEW_GO * len(out) < len(part)):
+                break
+        return np.concatenate(found)
+
+    def _groups(self, ell: int) -> Iterator[Indices]:
+        """Those who may go at level ell, in the order in which they are to be looked at; the order is a matter of cost only.
+
+        Those come first about whom integers have not been asked before: who stayed then will mostly stay again. Of the others
+        those whose forms have grown most since then, a few, then more and more of them.
+        """
+        near = self._near(ell)
+        fresh = np.flatnonzero(near > self._asked)
+        if len(fresh) > _MANY and self._grown(fresh, ell):
+            near = self._near(ell)
+            fresh = np.flatnonzero(near > self._asked)
+        before = near & self._asked  # as long as nobody new is
+        if not self._by_growth:
+            yield fresh
+            fresh = _NONE
+        growth = self._estimated() * before
+        most = np.flatnonzero(growth > float(growth.max(initial=0.0)) / 2)[:_FEWEST_ASKED]
+        self._by_growth = True  # if one of these goes, look at them at once next time
+        yield np.concatenate([fresh, most])
+        self._by_growth = before[most] = False
+        rest = np.flatnonzero(before)
+        if len(rest) > _MANY and self._grown(rest, ell):
+            rest = rest[self._near(ell)[rest]]
+        rest, size = rest[np.argsort(-growth[rest])], _FEWEST_ASKED
+        while len(rest):
+            size = min(8 * size, max(_FEWEST_TOGETHER, _TOGETHER // self._vectors.width))
+            yield rest[:size]
+            rest = rest[size:]
+
+    def _estimated(self) -> Floats:
+        """How much forms have grown since integers were asked, about: for the order only."""
+        new, whitening = self._gone[self._known :], self._removal()
+        self._known = len(self._gone)
+        if whitening is not None and len(new):
+            images = new @ whitening[0].T @ whitening[0]
+            if len(images) <= _FEW_GONE:
+                for one in images:
+                    inner = self._tall() @ one
+                    self._growth += inner * inner
+            else:
+                self._growth += np.einsum("ij,ij->i", self._z @ (images.T @ images), self._z)
+        return self._growth
+
+    def _tall(self) -> Floats:
+        """The whitened vectors, column by column: products with one vector are quicker."""
+        if self._columns is None:
+            self._columns = np.asfortranarray(self._z)
+        return self._columns
+
+    def _decided(self, where: Indices, ell: int) -> Indices:
+        """Which of some candidates exceed the threshold of level ell, exactly: those of the first block in which some do."""
         together = max(_FEWEST_TOGETHER, _TOGETHER // self._vectors.width)
-        for part in (group[block] for group in groups for block in blocks(len(group), together)):
+        for part in (where[block] for block in blocks(len(where), together)):
             above = self._exceed(part, ell)
             self._told[part] = self._asked[part] = True
-            out[part] = above
+            self._as_of[part], self._growth[part] = self._sum, 0.0
+            self._integers.remember(self._index[part], self._growth[part])
             if above.any():
-                break
-        return out
+                return part[above]
+        return where[:0]
 
     def _exceed(self, part: Indices, ell: int) -> NDArray[np.bool_]:
         """Which of some candidates exceed the threshold of level ell, exactly; their bounds say so from now on.
@@ -819,8 +931,10 @@ class _Descent:
         Of many that are so close to it that floats tell at the next one, no more than that need be known.
         """
         alive, index, threshold = self._state.alive, self._index[part], self._limits.exact[ell]
-        near = ell == 0 or bool((self._bounds.lower[part] > self._limits.above[ell - 1]).all())
-        above = self._integers.above(alive, index, threshold) if near and len(part) >= SEVERAL else None
+        near = len(part) >= SEVERAL and (
+            ell == 0 or bool((self._bounds.lower[part] > self._limits.above[ell - 1]).all())
+        )
+        above = self._integers.above(alive, index, threshold) if near else None
         if above is None:
             above, sides = self._integers.exceed(alive, index, threshold)
             self._bounds.lower[part], self._bounds.upper[part] = sides
@@ -829,54 +943,73 @@ class _Descent:
             self._bounds.upper[stay] = np.minimum(self._bounds.upper[stay], self._limits.above[ell])
         return above
 
-    def _remove(self, out: NDArray[np.bool_], ell: int) -> None:
+    def _remove(self, where: Indices, ell: int) -> None:
         """Take vectors out at level ell. The bounds stay as they are: on forms in the set for which they were computed.
 
-        That is enough as long as it is clear what they say of the forms in what is left: these are no smaller, and larger by
-        1/(1 - since) at most (Claim 29), if the forms of those gone since then sum to ``since`` at most.
+        What the forms of those gone sum to is kept in multiples of 2^-50, so that differences are exact.
         """
-        where = np.flatnonzero(out)
         self._state.remove(self._index[where], ell + 1)
-        spent, since = np.sum([self._base[where], self._bounds.upper[where]], axis=1) * (1 + 2.0**-40)
-        self._spent, self._since = self._spent + float(spent), self._since + float(since)
-        self._new.append(where)
+        forms = self._bounds.upper[where] / np.maximum(self._as_of[where] + (1 - self._sum), 2.0**-50)
+        spent, since = np.sum([self._base[where], forms], axis=1) * (1 + 2.0**-40)
+        self._spent += float(spent)
+        self._sum += math.ceil(min(float(since), 2.0) * 2.0**50) * 2.0**-50
+        self._gone = np.concatenate([self._gone, self._z.take(where, axis=0)])
+        self._gone_error = np.concatenate([self._gone_error, self._error.take(where)])
+        self._gone_at[self._sum] = len(self._gone)
         self._bounds.lower[where] = self._bounds.upper[where] = 0.0  # so nobody asks for them again
         self._told[where], self._held[where] = True, False
-
-    def _refresh(self, ell: int) -> bool:
-        """Bounds on the forms in what is left; False if the base does not give any."""
-        new = np.concatenate(self._new)
-        gone, gone_error = self._z.take(new, axis=0), self._error.take(new)
-        self._gone, self._gone_error = (
-            np.concatenate([self._gone, gone]),
-            np.concatenate([self._gone_error, gone_error]),
-        )
         if 16 * np.count_nonzero(self._held) < 15 * len(self._held):  # else it is less work to carry along who has gone
-            where = np.flatnonzero(self._held)
-            for name in ("_index", "_base", "_asked", "_told", "_error", "_reach", "_held"):
-                setattr(self, name, getattr(self, name).take(where))
-            self._z, self._bounds = self._z.take(where, axis=0), Bounds(*(side.take(where) for side in self._bounds))
-        whitening = certified.removal_whitening(self._gone, self._gone_error, self._whitening.epsilon)
+            self._drop()
+
+    def _drop(self) -> None:
+        """Forget who has gone."""
+        where = np.flatnonzero(self._held)
+        for name in ("_index", "_base", "_asked", "_told", "_error", "_held", "_as_of", "_growth"):
+            setattr(self, name, getattr(self, name).take(where))
+        self._reach = self._columns = None
+        self._z, self._bounds = self._z.take(where, axis=0), Bounds(*(side.take(where) for side in self._bounds))
+
+    def _removal(self) -> tuple[Floats, float] | None:
+        """A whitening of what is left."""
+        if self._left[0] != len(self._gone):
+            found = certified.removal_whitening(self._gone, self._gone_error, self._whitening.epsilon)
+            self._left = len(self._gone), found
+        return self._left[1]
+
+    def _renew(self, part: Indices) -> bool:
+        """Bounds on the forms of some candidates in what is left; False if the base does not give any."""
+        stale = part[self._as_of[part] < self._sum]
+        if not len(stale):
+            return True
+        whitening = self._removal()
         if whitening is None:
             return False
-        if len(new) <= _FEW_GONE and len(self._index) > _MANY_LEFT:
-            self._set(*self._grown(gone, gone_error, whitening, ell))
-        else:
-            self._set(certified.removal_bounds(self._z, self._error, whitening), ~self._held)
+        for some in (stale[block] for block in blocks(len(stale), READ_ROWS)):
+            lower, upper = certified.removal_bounds(self._z.take(some, axis=0), self._error.take(some), whitening)
+            self._bounds.lower[some], self._bounds.upper[some] = np.maximum(lower, self._bounds.lower[some]), upper
+        self._as_of[stale], self._told[stale] = self._sum, False
         return True
 
-    def _grown(
-        self, gone: Floats, gone_error: Floats, whitening: tuple[Floats, float], ell: int
-    ) -> tuple[Bounds, NDArray[np.bool_]]:
-        """The same where a few have gone and many are left: bounds made anew for none but those that may go next."""
-        inner = [
-            certified.inner_bounds(self._z, self._error, self._reach, *one, whitening)
-            for one in zip(gone, gone_error.tolist(), strict=True)
-        ]
-        bounds = Bounds(self._bounds.lower, certified.grown(self._bounds.upper, inner))
-        next_ones = np.flatnonzero((bounds.upper > self._limits.below[ell]) & self._held & ~self._asked)
-        anew = certified.removal_bounds(self._z[next_ones], self._error[next_ones], whitening)
-        bounds.lower[next_ones], bounds.upper[next_ones] = anew
-        told = self._told.copy()
-        told[next_ones] = False
-        return bounds, told
+    def _grown(self, some: Indices, ell: int) -> bool:
+        """The same where a few have gone since there were bounds, and from these; whether there are such bounds.
+
+        Bounds made anew are better for those who may go now, unless there were exact ones before.
+        """
+        oldest, since, first, whitening = float(self._as_of[some].min()), self._sum, len(self._gone), self._removal()
+        for at, count in reversed(self._gone_at.items()):
+            if since <= oldest or len(self._gone) - count > _FEW_GONE:
+                break
+            since, first = at, count
+        gone = range(first, len(self._gone))
+        if not gone or whitening is None:
+            return False
+        if self._reach is None:
+            self._reach = certified.reach(self._z, self._error)
+        known = self._tall(), self._error, self._reach
+        inner = [certified.inner_bounds(*known, self._gone[i], float(self._gone_error[i]), whitening) for i in gone]
+        upper = certified.grown(self._bounds.upper, inner)
+        use = (self._as_of >= since) & (self._asked | (upper <= self._limits.below[ell]))
+        use &= self._held
+        np.copyto(self._bounds.upper, upper, where=use)
+        self._as_of[use] = self._sum
+        return True

@@ -43,7 +43,9 @@ _ZERO = 1 << 20  # the exponent that stands for a zero entry's lowest bit: above
 
 
 LARGE = 24  # columns from which exact elimination is slower than what is done instead
+_RANKS = 4  # columns for each vector that goes, from which an inverse is quicker found from the one before
 _SOLVED = 2  # times that vectors no more than columns are solved for before an inverse pays
+_FEW_NUMBERS = 64  # numbers that become integers quicker one by one
 _PRIME = (1 << 62) - 57
 _PRECISIONS = tuple(300 * 2**i for i in range(10))
 
@@ -78,6 +80,9 @@ def column_units(*parts: Vectors) -> NDArray[np.int64]:
 
 
 def _integers(values: Floats, unit: NDArray[np.int64]) -> list[list[int]]:
+    if values.size <= _FEW_NUMBERS:
+        powers = unit.tolist()
+        return [[_integer(*pair) for pair in zip(row, powers, strict=True)] for row in values.tolist()]
     bits = _bits(values)
     shift = np.where(bits.odd == 0, 0, bits.low - unit)
     if int((bits.top - unit).max(initial=0)) <= 61:
@@ -85,6 +90,13 @@ def _integers(values: Floats, unit: NDArray[np.int64]) -> list[list[int]]:
         return narrow
     pairs = zip(bits.odd.tolist(), shift.tolist(), strict=True)
     return [[odd << up for odd, up in zip(*row, strict=True)] for row in pairs]
+
+
+def _integer(value: float, unit: int) -> int:
+    """The same of one number, a multiple of 2^unit; so no digit that is shifted out is other than zero."""
+    fraction, exponent = math.frexp(value)
+    shift, mantissa = exponent - 53 - unit, int(fraction * 2.0**53)
+    return mantissa << shift if shift >= 0 else mantissa >> -shift
 
 
 def integer_rows(vectors: Vectors, unit: NDArray[np.int64]) -> list[list[int]]:
@@ -224,6 +236,26 @@ class QuadraticForm:
         numerator, denominator = fmpq_mat(self.matrix).inv().numer_denom()
         return numerator, int(denominator)
 
+    @cached_property
+    def _determinant(self) -> int:
+        return int(self.matrix.det())
+
+    def without(self, rows: Sequence[Sequence[int]]) -> QuadraticForm:
+        """The form of G - sum_i v_i v_i^T for integer vectors v_i; ``exponent`` is 0.
+
+        If the inverse is known and few vectors go, that of the new matrix follows from it.
+        """
+        gone = fmpz_mat(rows)
+        left = QuadraticForm(self.matrix - gone.transpose() * gone, self.unit)
+        if "inverse" in self.__dict__ and _RANKS * len(rows) <= max(self.width, _RANKS):
+            inverse, determinant = self.inverse, self._determinant
+            for row in rows:
+                if determinant:
+                    inverse, determinant = _without_one(inverse, determinant, row)
+            if determinant:
+                left.__dict__.update(inverse=inverse, _determinant=determinant)
+        return left
+
     def values(self, rows: Sequence[Sequence[int]]) -> tuple[list[int], int]:
         """Numerators, over one positive denominator, of v^T G^-1 v for integer vectors v (in units of 2^unit[j])."""
         self._solved.append(len(rows))
@@ -236,6 +268,33 @@ class QuadraticForm:
         if self.exponent >= 0:
             return [value << self.exponent for value in values], denominator
         return values, denominator << -self.exponent
+
+
+def _without_one(
+    inverse: tuple[fmpz_mat, int], determinant: int, row: Sequence[int]
+) -> tuple[tuple[fmpz_mat, int], int]:
+    """Inverse and determinant of the integer matrix G - g g^T from those of G, symmetric and regular; only 0 if it is singular.
+
+    *Statement.* Let N/n = G^-1, n dividing det G, u = N g and r = n - g^T u. Then det(G - g g^T) = (det G) r/n (matrix
+    determinant lemma), and adj(G - g g^T) = (det G/n) (r N + u u^T)/n (Sherman, Morrison): integers. Both are divided by what
+    they have in common, so that the new n divides the new determinant, too.
+    """
+    matrix, n = inverse
+    g = fmpz_mat(len(row), 1, row)
+    u = matrix * g
+    rest = n - int((g.transpose() * u)[0, 0])
+    factor = determinant // n
+    if not rest:
+        return inverse, 0
+    adjugate = (matrix * (rest * factor) + (u * factor) * u.transpose()) / n
+    common = fmpz(rest * factor)
+    for entry in adjugate.entries():
+        common = common.gcd(entry)
+        if common == 1:
+            break
+    else:
+        adjugate /= common
+    return (adjugate, rest * factor // int(common)), rest * factor
 
 
 def _modular_inverse(matrix: fmpz_mat) -> tuple[fmpz_mat, int]:

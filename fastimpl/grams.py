@@ -33,6 +33,8 @@ _PLAIN = 200  # columns of a size within 2^-200..2^200 are not scaled at all
 def usual_shift(vectors: Vectors) -> NDArray[np.int64]:
     """A guess of powers of two that bring the columns to ordinary sizes; zero for data of ordinary sizes."""
     sample = np.abs(vectors.take(slice(None, None, max(1, len(vectors) // _SAMPLE))).rounded())
+    if sample.min(initial=1.0) >= 2.0**-_PLAIN and sample.max(initial=1.0) < 2.0**_PLAIN:  # false for NaN
+        return np.zeros(vectors.width, dtype=np.int64)
     known = np.isfinite(sample) & (sample > 0)
     exponent = np.sort(np.where(known, np.frexp(sample)[1], 1 << 16), axis=0)  # the unknown ones last
     middle = np.maximum(known.sum(axis=0) - 1, 0) // 2
@@ -104,7 +106,7 @@ class KeptGram:
 
 def _places(vectors: Vectors) -> list[object]:
     """Where in memory the vectors are."""
-    return [(part.ctypes.data, part.shape, part.strides) for part in vectors.parts]
+    return [(part.__array_interface__["data"][0], part.shape, part.strides) for part in vectors.parts]
 
 
 def _looked_at(vectors: Vectors) -> bytes:

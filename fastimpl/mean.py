@@ -157,9 +157,10 @@ def metric_of(x: Floats, covariance: Covariance, k: int, edition: Edition) -> Me
 def weight_counts(entry_level: Sequence[int] | NDArray[np.integer[Any]], levels: range) -> tuple[Sparse, int]:
     """The counts c_i that entry levels stand for, and how many weight levels there are: what k is in (1/(2 k m)) sum c_i."""
     entry = np.asarray(entry_level)
-    if len(entry) and not 0 <= entry.min() <= entry.max() <= levels.stop:
-        entry = entry.clip(0, levels.stop)  # which counts the same
-    return Sparse.of(entry).mapped(level_counts(np.arange(levels.stop + 1), levels)), len(levels)
+    found = Sparse.of(entry) if entry.dtype.kind == "i" else None
+    if found is None or not found.lies_in(levels.stop):
+        found = Sparse.of(entry.clip(0, levels.stop).astype(narrowest(levels.stop)))  # which counts the same
+    return found.mapped(level_counts(np.arange(levels.stop + 1), levels)), len(levels)
 
 
 def _shares_by_weight(result: StableCovarianceResult) -> tuple[Sparse, int]:
@@ -287,9 +288,10 @@ def stable_mean(
 def _reference_indices(reference: Sequence[int], n: int) -> Indices:
     """The checked reference set; plain integers are checked all at once."""
     if isinstance(reference, list | tuple) and set(map(type, reference)) == {int}:
-        distinct_ones = set(reference)
-        if len(distinct_ones) == len(reference) and min(distinct_ones) >= 0 and max(distinct_ones) < n:
-            return np.array(reference, dtype=np.int64)
+        indices = np.array(reference)  # of objects, or of another kind, if some are too large
+        ordered = np.sort(indices)
+        if ordered.dtype == np.int64 and 0 <= ordered[0] <= ordered[-1] < n and (ordered[1:] > ordered[:-1]).all():
+            return indices
     return np.array(checked_reference(reference, n), dtype=np.int64)
 
 
@@ -348,7 +350,7 @@ class Cores:
         """(1/total) sum_i table[entry_i] x_i, about the centre, so that a common offset costs no accuracy."""
         counts, step = self.entry.mapped(table), self.rows.step
         parts = blocks(counts.size, step)
-        if self.cleared.any():
+        if np.count_nonzero(self.cleared):  # any() takes its time
             odd = np.array([self._is_odd(i, block, table) for i, block in enumerate(parts)], dtype=bool)
         else:
             odd = counts.unlike(np.empty(0, dtype=np.int64), step)

@@ -52,6 +52,8 @@ _TILE = (
 )  # numbers that are subtracted together: less than a cache holds, and more than numpy takes time to begin
 _PART = 1 << 16  # integers that are looked at together
 _FEW = 256  # one in so many is few
+_WRITTEN = 3  # numbers read in the time of one that is written where nothing has been before
+_WORD = 8  # bytes that are compared at once
 _HUGE_PAGE = 1 << 21  # bytes
 _LARGE = 3 << 19  # bytes of an array, from which huge pages pay
 
@@ -287,10 +289,9 @@ class Sparse:
     def of(cls, dense: NDArray[np.integer[Any]]) -> Sparse:
         """The same integers, from an array of all of them, which may be kept and must not change meanwhile."""
         usual = int(dense[len(dense) // 2]) if len(dense) else 0
-        odd = dense != usual
-        if is_many(int(np.count_nonzero(odd)), len(dense)):
+        index = _others(dense, usual, len(dense) // 16)
+        if index is None:
             return Dense(dense, usual)
-        index = np.flatnonzero(odd)
         return Sparse(len(dense), usual, index, dense[index].astype(np.int64))
 
     @classmethod
@@ -300,6 +301,11 @@ class Sparse:
         if is_many(gone, len(alive)):
             return Dense(alive.view(np.int8), 1)
         return Sparse(len(alive), 1, np.flatnonzero(~alive), np.zeros(gone, dtype=np.int64))
+
+    def lies_in(self, largest: int) -> bool:
+        """Whether all integers are among 0, 1, ..., largest."""
+        low, high = int(self.value.min(initial=self.usual)), int(self.value.max(initial=self.usual))
+        return 0 <= low <= high <= largest
 
     def mapped(self, table: Indices) -> Sparse:
         """The integers ``table[value]``; the same positions are called unusual."""
@@ -326,16 +332,15 @@ class Sparse:
 
     def spelled_out(self, table: Floats) -> tuple[Floats, NDArray[np.integer[Any]]]:
         """For every vector ``table[value]``, and the value, of which ``table`` holds all there are: most of a result."""
-        both = new_array(self.size, np.float64), new_array(self.size, narrowest(len(table) - 1))
-        usual = table[self.usual], self.usual
+        weights, values = new_arrays((self.size,), np.float64, narrowest(len(table) - 1))
 
         def fill(part: range) -> None:
-            for array, value in zip(both, usual, strict=True):
+            for array, value in (weights, table[self.usual]), (values, self.usual):
                 array[part.start : part.stop] = value
 
-        spread(fill, self.size, thread_count(self.size))
-        both[0][self.index], both[1][self.index] = table[self.value], self.value
-        return both
+        spread(fill, self.size, thread_count(_WRITTEN * self.size))
+        weights[self.index], values[self.index] = table[self.value], self.value
+        return weights, values
 
     @property
     def left_out(self) -> Indices:
@@ -388,10 +393,11 @@ class Sparse:
 
     def unlike(self, without: Indices, step: int) -> NDArray[np.bool_]:
         """Which blocks of ``step`` hold other integers than the usual one, but for zeros at the positions ``without``."""
-        odd = self.value != self.usual
+        odd, found = self.value != self.usual, np.zeros(-(-self.size // step), dtype=bool)
+        if not without.size and not odd.any():
+            return found
         zero = self.index[odd & (self.value == 0)]
         other = [np.setxor1d(zero, without, assume_unique=True), self.index[odd & (self.value != 0)]]
-        found = np.zeros(-(-self.size // step), dtype=bool)
         found[np.concatenate(other) // step] = True
         return found
 
@@ -424,14 +430,8 @@ class Dense(Sparse):
     @cached_property
     def _few(self) -> Sparse | None:
         """The same as a list, where that takes no room to speak of."""
-        found, count = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))], 0
-        for part in _parts(self.size):
-            found.append(self.odd(part))
-            count += len(found[-1][0])
-            if _FEW * count > self.size:
-                return None
-        index, value = (np.concatenate(column) for column in zip(*found, strict=True))
-        return Sparse(self.size, self.usual, index, value)
+        index = _others(self.levels, self._level, self.size // _FEW)
+        return None if index is None else Sparse(self.size, self.usual, index, self._meaning(self.levels[index]))
 
     @cached_property
     def index(self) -> Indices:
@@ -442,6 +442,11 @@ class Dense(Sparse):
     def value(self) -> Indices:
         """What is there."""
         return self._meaning(self.levels[self.index])
+
+    def lies_in(self, largest: int) -> bool:
+        """Whether all integers are among 0, 1, ..., largest."""
+        sides = [(int(some.min()), int(some.max())) for some in map(self.block, _parts(self.size))]
+        return all(0 <= low <= high <= largest for low, high in sides)
 
     def mapped(self, table: Indices) -> Sparse:
         """The integers ``table[value]``; the same positions are called unusual."""
@@ -473,7 +478,7 @@ class Dense(Sparse):
                 odd, value = self.odd(block) if few is None else few.odd(block)
                 weights[odd] = table[value]
 
-        spread(fill, self.size, thread_count(self.size))
+        spread(fill, self.size, thread_count(_WRITTEN * self.size))
         return weights, values
 
     def plain(self) -> Sparse:
@@ -548,6 +553,28 @@ def _parts(stop: int, start: int = 0) -> Iterator[slice]:
     return (slice(at, min(stop, at + _PART)) for at in range(start, stop, _PART))
 
 
+def _others(array: NDArray[np.integer[Any]], usual: int, most: int) -> Indices | None:
+    """Where an array holds other numbers than the usual one; None if they are more than ``most``.
+
+    As many numbers as make a word are compared at once, and looked at one by one only where one of them is another.
+    """
+    each = _WORD // array.itemsize if array.flags.c_contiguous and array.flags.aligned else 1
+    words, word = array[: len(array) // each * each], np.full(each, usual, dtype=array.dtype)
+    if each > 1:
+        words, word = words.view(np.uint64), word.view(np.uint64)
+    rest = np.arange(each * len(words), len(array))
+    found, count = [np.empty(0, dtype=np.int64)], 0
+    for part in _parts(len(words)):
+        unlike = words[part] != word[0]
+        count += int(np.count_nonzero(unlike))
+        if count > most:
+            return None
+        found.append(part.start + unlike.nonzero()[0])
+    some = np.concatenate([(each * np.concatenate(found)[:, None] + np.arange(each)).ravel(), rest])
+    index: Indices = some[array[some] != usual]
+    return index if len(index) <= most else None
+
+
 def new_array(size: int, kind: type[Scalar]) -> NDArray[Scalar]:
     """An array for a result, not filled.
 
@@ -557,12 +584,13 @@ def new_array(size: int, kind: type[Scalar]) -> NDArray[Scalar]:
     count = size * np.dtype(kind).itemsize
     if count < _LARGE:
         return np.empty(size, dtype=kind)
-    room = np.empty(-(-count // _HUGE_PAGE) * _HUGE_PAGE + _HUGE_PAGE, dtype=np.uint8)
+    over = count % _HUGE_PAGE  # a huge page of which less than a half is used takes longer than many small ones
+    room = np.empty(count + (-count % _HUGE_PAGE if 2 * over >= _HUGE_PAGE else 0) + _HUGE_PAGE, dtype=np.uint8)
     start = -room.ctypes.data % _HUGE_PAGE
     return room[start : start + count].view(kind)
 
 
-def new_arrays(shape: tuple[int, int], *kinds: type[np.generic]) -> list[NDArray[Any]]:
+def new_arrays(shape: tuple[int, ...], *kinds: type[np.generic]) -> list[NDArray[Any]]:
     """Arrays of one shape, not filled, which share the pages of one: numbers of more bytes first."""
     cuts = np.cumsum([0, *(math.prod(shape) * np.dtype(kind).itemsize for kind in kinds)]).tolist()
     room = new_array(cuts[-1], np.uint8)

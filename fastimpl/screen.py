@@ -60,8 +60,8 @@ def tight_centre(points: Floats, whitening: Whitening, limits: Thresholds, allow
     """A centre about which the longest reference rows are shorter, so that the lengths of more rows settle their levels.
 
     From :func:`centre_of` small steps towards the farthest lead to the middle of the least ball that holds all but as many
-    as may be far at the least level that most rows reach (Badoiu and Clarkson, Smaller core-sets for balls, 2003). Distances
-    follow from |z - (1 - a) c - a f|^2 = (1 - a) |z - c|^2 + a |z - f|^2 - a (1 - a) |c - f|^2. A guess, for speed only.
+    as may be far at the least level that most rows reach (Badoiu and Clarkson, Smaller core-sets for balls, 2003). How
+    far z_i is from c shows in |z_i|^2 - 2 z_i.c = |z_i - c|^2 - |c|^2. A guess, for speed only.
     """
     centre = centre_of(points, whitening)
     if not len(points):
@@ -73,16 +73,17 @@ def tight_centre(points: Floats, whitening: Whitening, limits: Thresholds, allow
     if not reached.any():
         return centre
     rank = int(ranks[reached.argmax()])
-    distances, shares = squares, np.zeros(len(points))
-    for step in 1 / (_DELAY + np.arange(_STEPS)):
-        far = np.argpartition(distances, rank)[rank]
-        others = squares + squares[far] - 2 * (z @ z[far])
-        distances = (1 - step) * distances + step * (others - (1 - step) * distances[far])
+    lifted, shares = np.column_stack([squares, -2 * z]), np.zeros(len(points))
+    moved = np.zeros(1 + z.shape[1])
+    moved[0] = 1.0
+    for step in (1 / (_DELAY + np.arange(_STEPS))).tolist():
+        far = np.argpartition(np.dot(lifted, moved), rank)[rank]
+        moved[1:] += step * (z[far] - moved[1:])
         shares *= 1 - step
         shares[far] += step
-    moved = shares.nonzero()[0]
-    found = centre + shares[moved] @ (points[moved] - centre)
-    return found if np.isfinite(found).all() and np.partition(distances, rank)[rank] < rising[rank] else centre
+    some, longest = shares.nonzero()[0], np.partition(np.dot(lifted, moved), rank)[rank] + moved[1:] @ moved[1:]
+    found = centre + shares[some] @ (points[some] - centre)
+    return found if np.isfinite(found).all() and longest < rising[rank] else centre
 
 
 class _Batch(NamedTuple):

@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from multiprocessing.connection import Connection
 
@@ -222,37 +223,94 @@ def two_spheres(rng: Rng, n: int, d: int) -> Rows:
     return x.reshape(2 * m, d)
 
 
-def chain_beside_ties(rng: Rng, n: int, d: int) -> Rows:
-    """Vectors on two spheres at right angles, whose norms all are the first one, and in the last column a chain: each link
-    exceeds that norm, by an ulp or two, as soon as those before it are gone. Nothing changes for the others."""
-    m, u = n // 2, (d - 1) // 2
-    w, links, tail = d - 1 - u, m // 3, m // 8
-    count = (m - links - tail) // ((d - 1) << w)
+Chain = Callable[[Fraction, int, int], list[list[float]]]
+"""(Share that links must exceed, how many links, how many rows that hold them) -> rows."""
+
+
+def _beside_ties(rng: Rng, n: int, d: int, columns: int, chain: Chain) -> Rows:
+    """Vectors on two spheres at right angles, whose norms all are one, and in some more columns the links of a chain.
+
+    Nothing changes for the others when links leave.
+    """
+    m, u = n // 2, (d - columns) // 2
+    w, links, tail = d - columns - u, m // 3, columns * (m // 8)
+    count = (m - links - tail) // ((d - columns) << w)
     if not (2 < u <= w < 8 and count):
         return signs(rng, n, d)
     y, at = np.zeros((m, d)), 0
-    for columns, width, some in ((slice(0, u), u, count << (w - u)), (slice(u, -1), w, count)):
+    for part, width, some in ((slice(0, u), u, count << (w - u)), (slice(u, u + w), w, count)):
         for a in _on_sphere(rng, some, width):
             turned = _within(a, a)[:, 0]
-            y[at : at + len(turned), columns] = turned
+            y[at : at + len(turned), part] = turned
             at += len(turned)
-    share = Fraction(1, count << w)  # of the sum of squares that a link must exceed, its own included
-    y[at : at + tail, -1], rest = 1.0, Fraction(tail)
-    for i in range(at + tail, at + tail + links):
-        least = share * rest / (1 - share)
-        link = math.sqrt(least)
-        while Fraction(link) ** 2 <= least:
-            link = math.nextafter(link, math.inf)
-        y[i, -1] = link
-        rest += Fraction(link) ** 2
+    rows = np.array(chain(Fraction(1, count << w), links, tail))
+    y[at : at + len(rows), u + w :] = rows
     return np.concatenate([y, np.zeros((n - m, d))])
+
+
+def _smallest_above(least: Fraction) -> float:
+    """A number with a square above a rational one, but for an ulp or two not more."""
+    root = math.sqrt(least)
+    while Fraction(root) ** 2 <= least:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+def _chain(share: Fraction, links: int, tail: int) -> list[list[float]]:
+    """Each exceeds its share of the sum of squares, its own included, as soon as those after it are gone."""
+    rows, rest = [1.0] * tail, Fraction(tail)
+    for _ in range(links):
+        rows.append(_smallest_above(share * rest / (1 - share)))
+        rest += Fraction(rows[-1]) ** 2
+    return [[value] for value in rows]
+
+
+def chain_beside_ties(rng: Rng, n: int, d: int) -> Rows:
+    """In the last column a chain: each link exceeds the norm of the others, by an ulp or two, once those before it are gone."""
+    return _beside_ties(rng, n, d, 1, _chain)
+
+
+def chain_beside_others(rng: Rng, n: int, d: int) -> Rows:
+    """The same where ties are few, and all others so little below that they might exceed it when a link has gone."""
+
+    def chain(share: Fraction, links: int, tail: int) -> list[list[float]]:
+        ties = int(1 / share) - 1
+        return [[0.0, *row] for row in _chain(Fraction(1, ties), links, tail - ties)] + [[1.0, 0.0]] * ties
+
+    m, y = n // 2, _beside_ties(rng, n, d, 2, chain)
+    ones = np.flatnonzero(y[:m, -2] == 1.0)[:1]
+    y[[0, *ones]] = y[[*ones, 0]]
+    return y
+
+
+def _crossed(x: float, share: Fraction, links: int, tail: int) -> list[list[float]]:
+    """Two chains that are nearly at right angles, whose links take turns: whoever is next was a little below its share before,
+    and is only just lifted above it when the link before it, of the other chain, has gone. Minus the cosine is 2 x."""
+    rows = [[1.0, 0.0], [0.0, 1.0]] * (tail // 2)
+    a, b, c = Fraction(tail // 2), Fraction(0), Fraction(tail // 2)
+    for i in range(links):
+        # f = (v w) [[a, b], [b, c]]^-1 (v w)^T with w = x v, or v and w the other way round, is to exceed share/(1 - share).
+        turned = (1.0, x) if i % 2 else (x, 1.0)
+        p, q = (Fraction(value) for value in turned)
+        unit = (c * p * p - 2 * b * p * q + a * q * q) / (a * c - b * b)
+        size = _smallest_above(share / (1 - share) / unit)
+        row = [size * value for value in turned]  # x is a power of two
+        rows.append(row)
+        p, q = (Fraction(value) for value in row)
+        a, b, c = a + p * p, b + p * q, c + q * q
+    return rows
+
+
+def crossed_chain_beside_ties(rng: Rng, n: int, d: int) -> Rows:
+    """Every link has been asked about by integers, like the ties, before it exceeds the norm of the others."""
+    return _beside_ties(rng, n, d, 2, partial(_crossed, 2.0**-17))
 
 
 Family = Callable[[Rng, int, int], Rows]
 FAMILIES: tuple[Family, ...] = (
     clean, signs, distinct_ties, distinct_near_ties, chain, long_chain, every_scale, every_entry, some_tiny_entries, thin,
     thin_ties, thin_near_ties, thin_chain, two_places, two_places_and_tiny_ones, seven_apart, seven_apart_and_tiny_ones,
-    two_spheres, chain_beside_ties,
+    two_spheres, chain_beside_ties, chain_beside_others, crossed_chain_beside_ties,
 )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from fastimpl.certified import Bounds, Lengths, Whitening
 from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, inverse_root
 from fastimpl.grams import BlockGrams, usual_shift
 from fastimpl.limits import thresholds
-from fastimpl.rows import Centred, Sparse, Vectors
+from fastimpl.rows import Centred, Floats, Sparse, Vectors
 from fastimpl.screen import Screen
 from refimpl.parameters import REPAIRED
 
@@ -771,14 +771,45 @@ def spent_statement() -> bool:
     """
     holds = True
     for forms in (np.append(np.ones(8), np.full(120, 2.0**-53)), *np.random.default_rng(18).uniform(0, 1, (60, 5))):
-        at, count = covariance._Descent.__new__(covariance._Descent), len(forms)
-        at._state = covariance._Levels(count + 1)
-        at._index, at._base, at._spent = np.arange(count + 1), np.append(forms, 0.0), 0.0
-        at._held = np.ones(count + 1, dtype=bool)
-        at._set(certified.Bounds(at._base.copy(), at._base.copy()), ~at._held)
-        at._remove(np.arange(count + 1) < count, 0)
-        holds &= min(Fraction(at._spent), Fraction(at._since)) >= sum(map(Fraction, forms.tolist()))
+        at = descent_of(np.append(forms, 0.0))
+        at._remove(np.arange(len(forms)), 0)
+        holds &= Fraction(at._spent) >= sum(map(Fraction, forms.tolist()))
     return holds
+
+
+def gone_statement() -> bool:
+    """What has gone since bounds were made: at least the sum of the forms of those gone, each when it went.
+
+    Bounds of those who go may be older than what went before them. Two thirds of a unit of the sum are lost if it is not
+    rounded up.
+    """
+    holds, rng = True, np.random.default_rng(19)
+    for forms in [[0.25, 0.25, 0.125], [2.0**-52 * 5 / 3] * 40, *rng.uniform(0.0, 0.1, (60, 5)).tolist()]:
+        at, gone = descent_of(np.append(forms, 0.0)), Fraction(0)
+        for i, form in enumerate(forms):
+            at._remove(np.flatnonzero(at._index == i), 0)
+            gone += Fraction(math.floor(Fraction(form) / (1 - gone) * 2**100), 2**100)
+        holds &= Fraction(at._sum) >= gone
+        holds &= all(at._gone_at[value] <= len(forms) for value in at._as_of.tolist())
+    return holds
+
+
+def descent_of(forms: Floats) -> covariance._Descent:
+    """A descent with candidates of which nothing but bounds on their forms is known."""
+    at, count = covariance._Descent.__new__(covariance._Descent), len(forms)
+    at._state, at._integers = covariance._Levels(count), covariance._ExactGram(Vectors((np.ones((count, 1)),)))
+    at._limits = limits.Thresholds([], np.ones(1), np.ones(1))
+    at._whitening = certified.Whitening(np.eye(1), np.eye(1), np.zeros(1, dtype=np.int64), np.ones(1), 0.0, 0)
+    at._index, at._base, at._asked, at._growth = (
+        np.arange(count),
+        forms.copy(),
+        np.zeros(count, dtype=bool),
+        np.zeros(count),
+    )
+    at._z, at._error, at._spent = np.zeros((count, 1)), np.zeros(count), 0.0
+    at._gone, at._gone_error = np.empty((0, 1)), np.empty(0)
+    at._set(certified.Bounds(forms.copy(), forms.copy()))
+    return at
 
 
 def four_rows_statement() -> bool:
@@ -903,6 +934,7 @@ STATEMENTS: dict[str, Callable[[], bool]] = {
     "tiny part of a product in float32": lambda: part_statement(single=True),
     "line of candidates": candidates_statement,
     "budget spent": spent_statement,
+    "gone since": gone_statement,
     "sums of four rows": four_rows_statement,
     "sums from slices": lambda: slices_statement(2048),
     "sums from slices of one row": lambda: slices_statement(1),

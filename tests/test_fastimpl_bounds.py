@@ -174,6 +174,7 @@ KILLS: dict[str, Kill] = {
     "mean._Fine.forms: 2 * certified.pair_error(own.high.shape[1]) * both ** 2": Kill("forms in pairs of floats"),
     "covariance._Descent._line: 2.0 ** (-46)": Kill("line of candidates"),
     "covariance._Descent._remove: 2.0 ** (-40)": Kill("budget spent"),
+    "covariance._Descent._remove: math.ceil(min(float(since), 2.0) * 2.0 ** 50) * 2.0 ** (-50)": Kill("gone since"),
     "rows._rounded_sum: 2.0 ** (-48) * (np.abs(s) + np.abs(r))": Kill("sums of four rows"),
     "sums.enclosed_sums: size * 2.0 ** (-41) * (2.0 ** (-53) * (2060 + size // _BLOCK) * 1.01 + 2.0 ** (-52))": Kill(
         "sums from slices"
@@ -203,6 +204,8 @@ NO_BOUND: dict[str, str] = {
         "the sizes are taken 1/100 too large already"
     ),
     "screen._Products._counted: (radius + self._far[-1]) / _SAFE": "a float above a rounded sum is above the sum itself",
+    "covariance._Descent._next_level: 2.0 ** (-50)": "a guard against division by zero: there is at least so much, or nothing",
+    "covariance._Descent._remove: 2.0 ** (-50)": "a guard against division by zero: there is at least so much, or nothing",
     "covariance._weighted_second_moment: 2.0 ** (-800)": "a range: outside of it the covariance is computed another way",
 }
 """Terms that no statement can show to be needed, and why."""

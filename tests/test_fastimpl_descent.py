@@ -189,7 +189,7 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return signs_of(*args)
 
     monkeypatch.setattr(covariance, "_FEW_GONE", 40)
-    monkeypatch.setattr(covariance, "_MANY_LEFT", 0)
+    monkeypatch.setattr(covariance, "_MANY", 0)
     monkeypatch.setattr(covariance, "SEVERAL", 1)
     monkeypatch.setattr(covariance._Descent, "_grown", counted_grow)
     monkeypatch.setattr(IntegerDistances, "signs", counted_signs)

@@ -151,3 +151,36 @@ def test_balls_that_are_too_wide_are_told_from_sharp_ones() -> None:
     assert exact._sure_enough(nothing, 0, 40, -900)
     assert not exact._sure_enough(nothing, 0, 60, -900)
     assert exact._sure_enough(arb(0), 5000, 60, -900)
+
+
+@each_case
+def test_an_inverse_from_the_one_before_is_the_inverse(make: Callable[[np.random.Generator], Rows]) -> None:
+    """In lowest terms, like one from scratch, as long as there is one."""
+    case = Case(make(np.random.default_rng(3)))
+    form, left, known = case.form, len(case.y), True
+    assert form.inverse
+    for row in integer_rows(Vectors((case.y,)), form.unit):
+        form, left = form.without([row]), left - 1
+        scratch = QuadraticForm(gram(Vectors((case.y[len(case.y) - left :],)), form.unit), form.unit)
+        assert form.matrix == scratch.matrix
+        known &= not scratch.is_singular
+        assert ("inverse" in form.__dict__) == known
+        if known:
+            (numerator, n), (other, m) = form.inverse, scratch.inverse
+            assert numerator * m == other * n
+            assert (form.width >= exact.LARGE) or n == m
+    assert not known
+    assert form.matrix == fmpz_mat(form.width, form.width)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_few_numbers_become_the_integers_that_many_do(count: int) -> None:
+    rng = np.random.default_rng(4)
+    y = rng.normal(size=(40, 3)) * 2.0 ** rng.integers(-1040, 900, (40, 3))
+    y[::7] = 0.0
+    y[3], y[5] = -0.0, [5e-324, -5e-324, 2.0**1023]
+    vectors = Vectors((y,), (y[::-1],)) if count == 2 else Vectors((y,))
+    unit = column_units(vectors)
+    together = integer_rows(vectors, unit)
+    assert [integer_rows(vectors.take(slice(i, i + 1)), unit)[0] for i in range(40)] == together
+    assert 3 <= exact._FEW_NUMBERS < y.size

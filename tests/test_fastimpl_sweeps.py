@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import math
 import multiprocessing
 import pickle
 import threading
@@ -263,7 +264,7 @@ def test_a_watch_is_at_work() -> None:
         with np.errstate(all="ignore"):
             found = covariance.watched_grams(vectors, limits)
         seen.append((found.seen is not None, len(found.without)))
-    assert seen == [(True, 0), (True, 5), (True, 11), (False, 0)]
+    assert seen == [(True, 0), (True, 5), (True, 10), (False, 0)]
 
 
 def test_a_watch_that_sees_too_much_goes_blind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,6 +399,64 @@ def test_integers_are_the_same_in_an_array_and_in_a_list(
     other = whole.copy()
     other[-1] += 1
     assert not many.equals(Dense(other, many.usual))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 801])
+def test_others_are_found_whole_words_at_a_time(
+    size: int, kind: type[np.integer[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In whatever part and at whatever place of a word, in what is left over, and where numbers do not lie side by side."""
+    monkeypatch.setattr(rows, "_PART", 20)
+    rng = np.random.default_rng(size)
+    for share in (0.0, 0.01, 0.3, 1.0):
+        double = np.where(rng.random((size, 2)) < share, rng.integers(-9, 9, (size, 2)), 3).astype(kind)
+        for array in (double[:, 0].copy(), double[:, 1], double[::-1, 0]):
+            where = np.flatnonzero(array != 3)
+            found = rows._others(array, 3, len(where))
+            assert found is not None
+            assert np.array_equal(found, where)
+            assert rows._others(array, 3, len(where) - 1) is None
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int64])
+def test_whether_integers_lie_in_a_range(kind: type[np.integer[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a list and of an array, whichever of them is out of it: a usual one, another one, the last."""
+    monkeypatch.setattr(rows, "_PART", 100)
+    for odd in (10, 400):
+        for value in (-1, 0, 5, 6):
+            whole = np.full(800, 2, dtype=kind)
+            whole[-odd:] = np.arange(odd) % 3
+            assert Sparse.of(whole).lies_in(5)
+            assert not Sparse.of(whole).lies_in(1)
+            whole[-1] = value
+            assert Sparse.of(whole).lies_in(5) == (0 <= value <= 5)
+    assert Sparse.of(np.full(9, 5, dtype=kind)).lies_in(5)
+    assert not any(Sparse.of(np.full(9, value, dtype=kind)).lies_in(5) for value in (-1, 6))
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int64, np.uint8, object])
+def test_levels_beyond_the_last_count_like_the_next(kind: type[object]) -> None:
+    """And those below zero like zero, where there are any; whatever integers they are, few or many."""
+    for many in (1, 30):
+        levels = np.full(100, 3).astype(kind)
+        levels[:many] = 200 if kind is np.uint8 else 1 << (70 if kind is object else 14)
+        levels[-1] = 0 if kind is np.uint8 else -5
+        counts, parts = mean.weight_counts(levels, range(2, 7))
+        assert (parts, counts.size) == (5, 100)
+        assert counts.dense().tolist() == [0] * many + [4] * (99 - many) + [5]
+
+
+@pytest.mark.parametrize("power", [-200, 200])
+def test_a_shift_is_made_for_what_is_beyond_ordinary_sizes_only(power: int) -> None:
+    """Just within, just beyond, and where a single row of the sample, which tells nothing, is beyond."""
+    y = np.full((40, 2), math.ldexp(1.0, power))
+    assert not usual_shift(Vectors((y / 2.0 ** (power > 0),))).any()
+    beyond = usual_shift(Vectors((y * 2.0 ** np.sign(power) / 4.0 ** (power < 0),)))
+    assert np.all(np.abs(beyond) > 200)
+    single = np.ones((40, 2))
+    single[7] = math.ldexp(1.0, 2 * power)
+    assert not usual_shift(Vectors((single,))).any()
 
 
 def test_an_array_serves_where_many_are_unusual() -> None:
