@@ -876,9 +876,11 @@ class _Descent:
             near = self._near(ell)
             fresh = np.flatnonzero(near > self._asked)
         before = near & self._asked  # as long as nobody new is
-        if not self._by_growth:
+        if not (self._by_growth and before.any()):
             yield fresh
             fresh = _NONE
+        if not before.any():
+            return
         growth = self._estimated() * before
         most = np.flatnonzero(growth > float(growth.max(initial=0.0)) / 2)[:_FEWEST_ASKED]
         self._by_growth = True  # if one of these goes, look at them at once next time
