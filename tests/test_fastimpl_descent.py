@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from search_slow import Family, chain_beside_others, chain_beside_ties, crossed_chain_beside_ties, first_norm
 
 import fastimpl
 import refimpl
 from fastimpl import covariance, grams
 from fastimpl.covariance import level_counts, paired_result
+from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows
 from fastimpl.residues import IntegerDistances
 from fastimpl.rows import Vectors, pairs
 from refimpl.linalg import exact_matrix, inverse_or_none, mahalanobis_squared, second_moment, to_fraction
@@ -227,3 +229,73 @@ def test_a_chain_beside_ties(direction: int, many: Counter[str]) -> None:
     assert (tuple(fast.entry_level), fast.score) == (exact.entry_level, exact.score)
     assert many["residues"] > 0
     assert (many["grown"] > 3) == (direction > 0)
+
+
+@pytest.mark.parametrize("family", [chain_beside_ties, chain_beside_others, crossed_chain_beside_ties])
+def test_integers_are_asked_a_few_questions_for_each_link(family: Family) -> None:
+    """Not about all that tie with the threshold, whenever a link goes."""
+    x = family(np.random.default_rng(1), 2000, 8)
+    lam, links = first_norm(x), 2000 // 6
+    assert lam is not None
+    with fastimpl.audit_decisions() as decided:
+        result = fastimpl.stable_covariance(x, lam, 98)
+    assert np.count_nonzero(result.entry_level) == links
+    assert links <= decided["exact"] <= 8 * links
+
+
+# What bounds say ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Before every step bounds of all candidates are compared with their forms in what is left, in exact arithmetic."""
+    seen: Counter[str] = Counter()
+    step = covariance._Descent._next
+
+    def checked_step(self: Any, ell: int) -> Any:
+        vectors, unit = self._vectors, column_units(self._vectors)
+        form = QuadraticForm(gram(vectors.take(np.flatnonzero(self._state.alive)), unit), unit)
+        held, gone = np.flatnonzero(self._held), Fraction(self._sum)
+        if len(held) and not form.is_singular:
+            values, denominator = form.values(integer_rows(vectors.take(self._index[held]), unit))
+            sides = (part[held].tolist() for part in (self._bounds.lower, self._bounds.upper, self._as_of))
+            for value, lower, upper, as_of in zip(values, *sides, strict=True):
+                exact, room = Fraction(value, denominator), 1 - gone + Fraction(as_of)
+                assert Fraction(lower) <= exact
+                assert upper == np.inf or exact * room <= Fraction(upper)
+                seen["older"] += room < 1
+        else:
+            assert not len(held) or gone >= 1  # what is left of a regular matrix is regular
+        return step(self, ell)
+
+    monkeypatch.setattr(covariance._Descent, "_next", checked_step)
+    return seen
+
+
+@every_kind
+def test_bounds_of_candidates_hold_at_every_step(
+    kind: Kind, looked_at: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(covariance, "_MANY", 0)
+    for seed in range(40):
+        y, lam, k = a_case(kind, seed)
+        fast, exact = fastimpl.stable_second_moment(y, lam, k), refimpl.stable_second_moment(y, lam, k)
+        assert (tuple(fast.entry_level), fast.score) == (exact.entry_level, exact.score)
+    assert looked_at["older"] > 0
+
+
+@pytest.mark.parametrize("many", [0, 256])
+def test_bounds_of_candidates_hold_where_many_go_one_after_the_other(
+    many: int, looked_at: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outliers of all sizes, and many levels; with seed 41 some who go have older bounds than some who stay."""
+    monkeypatch.setattr(covariance, "_MANY", many)
+    for seed in (0, 5, 10, 28, 41):
+        rng = np.random.default_rng(seed)
+        m, d, levels, step = 400, int(rng.integers(1, 4)), 40, Fraction(int(rng.integers(1, 20)), 1000)
+        y = rng.normal(size=(m, d)) * np.exp(rng.normal(size=(m, 1)) * rng.choice([0.0, 0.5]))
+        y[:40, -1] *= np.linspace(1, rng.uniform(2, 6), 40)
+        forms = m * np.einsum("ij,ji->i", y, np.linalg.solve(y.T @ y, y.T))
+        first = Fraction(float(np.quantile(forms, rng.uniform(0.8, 0.98))))
+        covariance.good_subset_levels(Vectors((y,)), [first * (1 + step * level) for level in range(levels)])
+    assert looked_at["older"] > 1000
