@@ -234,8 +234,8 @@ def _beside_ties(rng: Rng, n: int, d: int, columns: int, chain: Chain) -> Rows:
     """
     m, u = n // 2, (d - columns) // 2
     w, links, tail = d - columns - u, m // 3, columns * (m // 8)
-    count = (m - links - tail) // ((d - columns) << w)
-    if not (2 < u <= w < 8 and count):
+    count = (m - links - tail) // ((d - columns) << w) if 2 < u <= w < 8 else 0
+    if count < 1:
         return signs(rng, n, d)
     y, at = np.zeros((m, d)), 0
     for part, width, some in ((slice(0, u), u, count << (w - u)), (slice(u, u + w), w, count)):
