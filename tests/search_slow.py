@@ -306,11 +306,18 @@ def crossed_chain_beside_ties(rng: Rng, n: int, d: int) -> Rows:
     return _beside_ties(rng, n, d, 2, partial(_crossed, 2.0**-17))
 
 
+def thin_crossed_chain_beside_ties(rng: Rng, n: int, d: int) -> Rows:
+    """The same forms, exactly, in columns so nearly dependent that no base of floats may outlive a single removal."""
+    y = crossed_chain_beside_ties(rng, n, d)
+    y[:, -1] += 2.0**14 * y[:, 0]  # links are zero there, ties whole numbers
+    return y
+
+
 Family = Callable[[Rng, int, int], Rows]
 FAMILIES: tuple[Family, ...] = (
     clean, signs, distinct_ties, distinct_near_ties, chain, long_chain, every_scale, every_entry, some_tiny_entries, thin,
     thin_ties, thin_near_ties, thin_chain, two_places, two_places_and_tiny_ones, seven_apart, seven_apart_and_tiny_ones,
-    two_spheres, chain_beside_ties, chain_beside_others, crossed_chain_beside_ties,
+    two_spheres, chain_beside_ties, chain_beside_others, crossed_chain_beside_ties, thin_crossed_chain_beside_ties,
 )  # fmt: skip
 
 
