@@ -711,7 +711,8 @@ def removal_whitening(gone: Floats, gone_error: Floats, epsilon: float) -> tuple
     *Statement.* W* (G - sum v_i v_i^T) W*^T = I - sum zhat_i zhat_i^T + E with |E|_F <= epsilon +
     sum (2 |zhat_i| error_i + error_i^2), and the computed M = I - sum zhat zhat^T errs by at most
     gamma_{r+1} (1 + sum |zhat_i|^2), r vectors gone. For any V, |V (M + E) V^T - I|_F is at most the computed residual, plus
-    gamma_{2d+2} |V|_F^2 (|M|_F + 1), plus |E|_F |V|_F^2 =: epsilon'. If epsilon' < 1 then V W* whitens with epsilon'.
+    gamma_{2d+2} |V|_F^2 (|M|_F + 1), plus |E|_F |V|_2^2 =: epsilon'. If epsilon' < 1 then V W* whitens with epsilon'. With
+    |V|_F^2, which is d at least, epsilon' would be d times as large as epsilon however little has gone.
     """
     d = gone.shape[1]
     if not (np.isfinite(gone).all() and np.isfinite(gone_error).all()):
@@ -723,10 +724,10 @@ def removal_whitening(gone: Floats, gone_error: Floats, epsilon: float) -> tuple
     v = _inverse_cholesky(m, np.ones(d))
     if v is None:
         return None
-    size = float(np.linalg.norm(v))
+    size, stretch = float(np.linalg.norm(v)), _spectral_norm(v)
     residual = float(np.linalg.norm(v @ m @ v.T - np.eye(d)))
     rounding = (2 * d + 16) * UNIT_ROUNDOFF * (float(np.linalg.norm(m)) + 1)
-    new_epsilon = (residual + (rounding + loose) * size**2) * 1.01
+    new_epsilon = (residual + rounding * size**2 + loose * stretch**2) * 1.01
     return (v, new_epsilon) if new_epsilon <= 8 * max(_SHARP, epsilon) else None
 
 

@@ -806,6 +806,7 @@ class _Descent:
         while ell >= 0 and self._covers(ell):
             out = self._next(ell)
             if out is None:
+                self._keep_growth()
                 return ell
             if not len(out):
                 ell = self._next_level(ell)
@@ -814,7 +815,7 @@ class _Descent:
             if halt is not None and halt(self._state.missing, ell):
                 return -1
             if self._spent > self._budget or self._sum > 1:
-                self._integers.remember(self._index[self._asked], self._estimated()[self._asked])
+                self._keep_growth()
                 return ell
         if ell < 0:
             certified.note("float", int(np.count_nonzero(~self._told)))  # those that stay
@@ -908,6 +909,10 @@ class _Descent:
             else:
                 self._growth += np.einsum("ij,ij->i", self._z @ (images.T @ images), self._z)
         return self._growth
+
+    def _keep_growth(self) -> None:
+        """For the next base: about whom integers were asked, and how much their forms have grown since then."""
+        self._integers.remember(self._index[self._asked], self._estimated()[self._asked])
 
     def _tall(self) -> Floats:
         """The whitened vectors, column by column: products with one vector are quicker."""

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from search_slow import Family, chain_beside_others, chain_beside_ties, crossed_chain_beside_ties, first_norm
+from search_slow import (
+    Family,
+    chain_beside_others,
+    chain_beside_ties,
+    crossed_chain_beside_ties,
+    first_norm,
+    thin_crossed_chain_beside_ties,
+)
 
 import fastimpl
 import refimpl
@@ -231,7 +238,10 @@ def test_a_chain_beside_ties(direction: int, many: Counter[str]) -> None:
     assert (many["grown"] > 3) == (direction > 0)
 
 
-@pytest.mark.parametrize("family", [chain_beside_ties, chain_beside_others, crossed_chain_beside_ties])
+CHAINS = [chain_beside_ties, chain_beside_others, crossed_chain_beside_ties, thin_crossed_chain_beside_ties]
+
+
+@pytest.mark.parametrize("family", CHAINS)
 def test_integers_are_asked_a_few_questions_for_each_link(family: Family) -> None:
     """Not about all that tie with the threshold, whenever a link goes."""
     x = family(np.random.default_rng(1), 2000, 8)
