@@ -283,11 +283,19 @@ def chain_beside_others(rng: Rng, n: int, d: int) -> Rows:
     return y
 
 
-def _crossed(x: float, share: Fraction, links: int, tail: int) -> list[list[float]]:
+Squares = tuple[Fraction, Fraction, Fraction]
+
+
+def _crossed(
+    x: float, share: Fraction, links: int, tail: int, others: Squares = (Fraction(0),) * 3
+) -> list[list[float]]:
     """Two chains that are nearly at right angles, whose links take turns: whoever is next was a little below its share before,
-    and is only just lifted above it when the link before it, of the other chain, has gone. Minus the cosine is 2 x."""
+    and is only just lifted above it when the link before it, of the other chain, has gone. Minus the cosine is 2 x.
+
+    ``others`` is what else there is in these columns: sums of squares, and of products in the middle.
+    """
     rows = [[1.0, 0.0], [0.0, 1.0]] * (tail // 2)
-    a, b, c = Fraction(tail // 2), Fraction(0), Fraction(tail // 2)
+    a, b, c = tail // 2 + others[0], others[1], tail // 2 + others[2]
     for i in range(links):
         # f = (v w) [[a, b], [b, c]]^-1 (v w)^T with w = x v, or v and w the other way round, is to exceed share/(1 - share).
         turned = (1.0, x) if i % 2 else (x, 1.0)
@@ -313,11 +321,41 @@ def thin_crossed_chain_beside_ties(rng: Rng, n: int, d: int) -> Rows:
     return y
 
 
+def tilted_chain_beside_others(rng: Rng, n: int, d: int) -> Rows:
+    """All others grow more than the next link whenever a link goes, but stay below the norm of the first row, which is larger.
+
+    They are tilted a little towards both chains, all of a sphere alike, so that they stay at right angles to these; and columns
+    are so nearly dependent that bounds of floats do not show how far they are below. This is the slowest family there is:
+    fastimpl asks integers about many of them for every link.
+    """
+    x, more, u = 2.0**-19, 2.0**-29, (d - 2) // 2
+    tilts = [0.0]
+
+    def chains(share: Fraction, links: int, tail: int) -> list[list[float]]:
+        grown = (1 + Fraction(more)) ** 2 - 1
+        least = (1 + grown) * share / (1 + grown * share)  # the norm of the first row
+        largest = tail / 2 * (1 - float(share)) ** (-links / 2)  # sum of squares in a column
+        tilts[0] = 2.0 ** math.ceil(math.log2(math.sqrt(8 * float(share) * largest) * x))
+        near, far = int(1 / share) * u - (u << u), int(1 / share) * (d - 2 - u)  # rows that are tilted
+        square = Fraction(tilts[0]) ** 2
+        return _crossed(x, least, links, tail, (square * (near + far), square * (near - far), square * (near + far)))
+
+    y = _beside_ties(rng, n, d, 2, chains)
+    if tilts[0]:
+        near, far = np.any(y[:, :u], axis=1), np.any(y[:, u:-2], axis=1)
+        near[: u << u] = False  # all that have the coordinates of the first row
+        y[near, -2:], y[far, -2:] = (tilts[0], tilts[0]), (tilts[0], -tilts[0])
+        y[0] *= 1 + more
+        y[:, -2:] += 2.0**9 * y[:, [0, u]]
+    return y
+
+
 Family = Callable[[Rng, int, int], Rows]
 FAMILIES: tuple[Family, ...] = (
     clean, signs, distinct_ties, distinct_near_ties, chain, long_chain, every_scale, every_entry, some_tiny_entries, thin,
     thin_ties, thin_near_ties, thin_chain, two_places, two_places_and_tiny_ones, seven_apart, seven_apart_and_tiny_ones,
     two_spheres, chain_beside_ties, chain_beside_others, crossed_chain_beside_ties, thin_crossed_chain_beside_ties,
+    tilted_chain_beside_others,
 )  # fmt: skip
 
 
