@@ -784,7 +784,7 @@ class _Descent:
     def _near(self, ell: int) -> NDArray[np.bool_]:
         """Who may exceed the threshold of level ell, as far as bounds and what is gone since they were made tell.
 
-        As_of + (1 - sum) is exact: a multiple of 2^-50 that is at most 1.
+        As_of + (1 - sum) is exact: a multiple of 2^-50 that is at most 1; and positive, as the base is given up at sum = 1.
         """
         return np.asarray(self._bounds.upper > (self._as_of + (1 - self._sum)) * self._line(0.0, ell))
 
@@ -814,7 +814,7 @@ class _Descent:
             self._remove(out, ell)
             if halt is not None and halt(self._state.missing, ell):
                 return -1
-            if self._spent > self._budget or self._sum > 1:
+            if self._spent > self._budget or self._sum >= 1:
                 self._keep_growth()
                 return ell
         if ell < 0:
@@ -836,8 +836,7 @@ class _Descent:
 
     def _next_level(self, ell: int) -> int:
         """The next level at which anybody may go, if nobody goes at level ell any more."""
-        room = self._as_of + (1 - self._sum)
-        largest = float((self._bounds.upper / np.maximum(room, 2.0**-50)).max(initial=0.0))
+        largest = float((self._bounds.upper / (self._as_of + (1 - self._sum))).max(initial=0.0))
         return bisect_left(range(ell), True, key=lambda at: self._covers(at) and largest <= self._line(0.0, at)) - 1
 
     def _next(self, ell: int) -> Indices | None:
@@ -956,7 +955,7 @@ class _Descent:
         What the forms of those gone sum to is kept in multiples of 2^-50, so that differences are exact.
         """
         self._state.remove(self._index[where], ell + 1)
-        forms = self._bounds.upper[where] / np.maximum(self._as_of[where] + (1 - self._sum), 2.0**-50)
+        forms = self._bounds.upper[where] / (self._as_of[where] + (1 - self._sum))
         spent, since = np.sum([self._base[where], forms], axis=1) * (1 + 2.0**-40)
         self._spent += float(spent)
         self._sum += math.ceil(min(float(since), 2.0) * 2.0**50) * 2.0**-50

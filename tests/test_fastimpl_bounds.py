@@ -204,8 +204,6 @@ NO_BOUND: dict[str, str] = {
         "the sizes are taken 1/100 too large already"
     ),
     "screen._Products._counted: (radius + self._far[-1]) / _SAFE": "a float above a rounded sum is above the sum itself",
-    "covariance._Descent._next_level: 2.0 ** (-50)": "a guard against division by zero: there is at least so much, or nothing",
-    "covariance._Descent._remove: 2.0 ** (-50)": "a guard against division by zero: there is at least so much, or nothing",
     "covariance._weighted_second_moment: 2.0 ** (-800)": "a range: outside of it the covariance is computed another way",
 }
 """Terms that no statement can show to be needed, and why."""
