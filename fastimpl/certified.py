@@ -36,8 +36,10 @@ from fastimpl.threads import share, spread, thread_count
 
 __all__ = [
     "Bounds",
+    "Growth",
     "Lengths",
     "Ratio",
+    "Removal",
     "Thresholds",
     "Whitening",
     "above_line",
@@ -45,10 +47,13 @@ __all__ = [
     "enclose",
     "exact_whitening",
     "float_whitening",
+    "growth_bounds",
     "kept_whitening",
     "norm_bounds",
     "note",
+    "reach",
     "removal_bounds",
+    "removal_whitening",
     "surely_above",
     "thresholds",
     "transfer",
@@ -61,6 +66,7 @@ _SHARP = 2.0**-24  # a float whitening with a larger epsilon may be worth refini
 _SHARP_ENOUGH = 2.0**-10  # and with one larger than this it is not worth keeping
 _TIGHT = 2.0**-7  # relative errors of whitened vectors beyond this say too little
 SINGLE_FROM = 8  # columns from which float32 pays
+_NUMBERS = 1 << 16  # products that are held at a time
 _ROUNDING = 2.0**-46  # covers the handful of roundings in the last scalar steps of a bound
 
 
@@ -705,7 +711,20 @@ def norm_bounds(z: Floats, error: Floats, epsilon: float) -> Bounds:
     return Bounds(np.where(known, lower, 0.0), np.where(known, upper, np.inf))
 
 
-def removal_whitening(gone: Floats, gone_error: Floats, epsilon: float) -> tuple[Floats, float] | None:
+class Removal(NamedTuple):
+    """What :func:`removal_whitening` finds: V, epsilon', and an upper bound on |V|_2."""
+
+    matrix: Floats
+    epsilon: float
+    stretch: float
+
+    @classmethod
+    def of_nothing(cls, d: int, epsilon: float) -> Removal:
+        """For a set that is still what it was."""
+        return cls(np.eye(d), epsilon, 1.0)
+
+
+def removal_whitening(gone: Floats, gone_error: Floats, epsilon: float) -> Removal | None:
     """V and epsilon' such that V W* whitens G - sum_{i gone} v_i v_i^T where W* whitens G; None if none can be certified.
 
     *Statement.* W* (G - sum v_i v_i^T) W*^T = I - sum zhat_i zhat_i^T + E with |E|_F <= epsilon +
@@ -728,18 +747,18 @@ def removal_whitening(gone: Floats, gone_error: Floats, epsilon: float) -> tuple
     residual = float(np.linalg.norm(v @ m @ v.T - np.eye(d)))
     rounding = (2 * d + 16) * UNIT_ROUNDOFF * (float(np.linalg.norm(m)) + 1)
     new_epsilon = (residual + rounding * size**2 + loose * stretch**2) * 1.01
-    return (v, new_epsilon) if new_epsilon <= 8 * max(_SHARP, epsilon) else None
+    return Removal(v, new_epsilon, stretch) if new_epsilon <= 8 * max(_SHARP, epsilon) else None
 
 
-def removal_bounds(z: Floats, error: Floats, whitening: tuple[Floats, float]) -> Bounds:
+def removal_bounds(z: Floats, error: Floats, removal: Removal) -> Bounds:
     """Bounds on v^T (G - sum_{i gone} v_i v_i^T)^-1 v from vectors whitened for G, with V and epsilon' of the removal.
 
-    *Statement.* With :func:`removal_whitening`, fl(V zhat) errs from V W* S v by |V|_F error + gamma_d |V|_F |zhat|. Underflow
+    *Statement.* With :func:`removal_whitening`, fl(V zhat) errs from V W* S v by |V|_2 error + gamma_d |V|_F |zhat|. Underflow
     of |zhat| is added to it; that of products is below d^2 2^-1074 |V|_F, and so below d u ``underflow_error``.
     """
-    (v, new_epsilon), d = whitening, z.shape[1]
+    (v, new_epsilon, stretch), d = removal, z.shape[1]
     size, length = float(np.linalg.norm(v)), np.sqrt(np.einsum("ij,ij->i", z, z))
-    new_error = 1.01 * size * (error + (d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d)))
+    new_error = 1.01 * (stretch * error + size * ((d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d))))
     return norm_bounds(z @ v.T, new_error, new_epsilon)
 
 
@@ -748,37 +767,55 @@ def reach(z: Floats, error: Floats) -> Floats:
     return np.asarray(1.01 * (np.sqrt(np.einsum("ij,ij->i", z, z)) + error + underflow_error(z.shape[1])))
 
 
-def inner_bounds(
-    z: Floats, error: Floats, length: Floats, one: Floats, one_error: float, whitening: tuple[Floats, float]
-) -> Floats:
-    """Upper bounds on |y^T G^-1 g| for whitened vectors y and one g, with V and epsilon' of :func:`removal_whitening` for G.
+class Growth(NamedTuple):
+    """How much forms have grown: as far as floats say, and at most."""
 
-    *Statement.* Let y = zhat + delta, g = one + eta be exact in the coordinates of W*, |delta| <= error and |eta| <=
-    one_error, and ``length`` >= |zhat| + |delta| likewise l >= |one| + |eta|. V W* G W*^T V^T = I + E', so y^T G^-1 g is off
-    from V y . V g by at most |V y||V g| epsilon'/(1 - epsilon'), and that from zhat . V^T V one by |V|^2 (length one_error +
-    error l). The computed V^T V one is off by (2 d + 4) u |V|_F^2 |one|, an inner product with it by gamma_d. Factors 1.01
-    cover what is of second order, and 1/(1 - epsilon'), as epsilon' is at most 2^-7.
+    likely: Floats
+    most: Floats
+
+
+def growth_bounds(
+    z: Floats,
+    error: Floats,
+    length: Floats,
+    gone: Floats,
+    gone_error: Floats,
+    removal: Removal,
+    room: Floats | None = None,
+) -> Growth:
+    """Upper bounds on how much forms y^T G^-1 y have grown since some vectors g went, G being what these left; with its V.
+
+    *Statement.* y^T (G + sum g g^T)^-1 y = y^T G^-1 y - s^T (I + K)^-1 s >= y^T G^-1 y - |s|^2 for s = (y^T G^-1 g)_g and some
+    positive semidefinite K (Sherman, Morrison and Woodbury): the growth is |s|^2 at most. Let y = zhat + delta, g = ghat + eta
+    be exact in the coordinates of W*, |delta| <= error, |eta| <= ``gone_error``, |zhat| + |delta| <= ``length``; let l^2 and
+    e^2 be the sums of (|ghat| + |eta|)^2 and |eta|^2. V W* G W*^T V^T = I + E', so s is off from (V y . V g)_g by at most
+    |V|_2^2 length l epsilon'/(1 - epsilon'), and that from (zhat . V^T V ghat)_g by |V|_2^2 (length e + error l). What is
+    computed of V^T V ghat is off by (2 d + 4) u |V|_F^2 |ghat|, inner products by gamma_d, the root of a sum of r squares and
+    what follows by (r/2 + 4) u: together (4 d + 24 + r) u |V|_F^2 length l is more. Factors 1.01 cover what is of second order,
+    and 1/(1 - epsilon'), as epsilon' is at most 2^-7. What underflows is below 2^-1000.
+
+    They are written to ``room``, three rows as long as there are vectors y: fresh memory would take most of the time.
     """
-    v, epsilon = whitening
-    d, size = len(one), 1.01 * float(np.linalg.norm(v)) ** 2
-    own = float(reach(one[None], np.array([one_error]))[0])
-    rough = size * (own * ((4 * d + 16) * UNIT_ROUNDOFF + 1.01 * epsilon) + one_error)
-    found = np.abs(z @ (v.T @ (v @ one)))  # in place: there may be many
-    found += rough * length
-    found += size * own * error
-    found *= 1.01
-    return np.asarray(found)
+    (v, epsilon, stretch), d = removal, z.shape[1]
+    size, square = 1.01 * float(np.linalg.norm(v)) ** 2, 1.01 * stretch**2
+    own, images = 1.01 * float(np.linalg.norm(reach(gone, gone_error))), gone @ v.T @ v
+    rough = size * own * ((4 * d + 24 + len(gone)) * UNIT_ROUNDOFF)
+    rough += square * (1.01 * epsilon * own + math.sqrt(gone_error @ gone_error))
+    likely, most, other = np.empty((3, len(z))) if room is None else room
+    _lengths_of_products(z, images, likely)
+    np.multiply(length, 1.01 * rough, out=most)
+    most += np.multiply(error, 1.01 * square * own, out=other)
+    most += likely
+    likely *= likely
+    most *= most
+    return Growth(likely, most)
 
 
-def grown(upper: Floats, inner: list[Floats]) -> Floats:
-    """Upper bounds on forms after removals, from those before and from bounds on y^T G^-1 g for the vectors g that are gone.
-
-    *Statement.* With G what is left, y^T (G + sum g g^T)^-1 y = y^T G^-1 y - s^T (I + K)^-1 s >= y^T G^-1 y - |s|^2 for
-    s = (y^T G^-1 g)_g and some positive semidefinite K (Sherman, Morrison and Woodbury). Infinite where nothing is known.
-    """
-    found = upper.copy()
-    for part in inner:
-        found += part**2
-    found *= 1 + _ROUNDING
-    found[np.isnan(found)] = np.inf
-    return found
+def _lengths_of_products(z: Floats, images: Floats, out: Floats) -> None:
+    """|A z| for the matrix A of the images and all vectors z."""
+    if len(images) == 1:
+        np.abs(np.matmul(z, images[0], out=out), out=out)
+        return
+    for part in blocks(len(z), max(16, _NUMBERS // len(images))):
+        products = z[part] @ images.T
+        out[part] = np.sqrt(np.einsum("ij,ij->i", products, products))

@@ -12,14 +12,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from flint import fmpz_mat
 from numpy.typing import NDArray
 
 from fastimpl import certified
-from fastimpl.certified import Bounds, Whitening
+from fastimpl.certified import Bounds, Growth, Removal, Whitening
 from fastimpl.exact import QuadraticForm, column_units, integer_rows, rounded
 from fastimpl.grams import BlockGrams, KeptGram, Watch, blocks, usual_shift
 from fastimpl.limits import Ratio, Thresholds, enclose, outlier_limits, thresholds
@@ -62,7 +62,9 @@ _MOST_SUSPECTS = 4096
 _LARGE_BLOCK = 1 << 17  # vectors that leave together, where all do
 _TOGETHER, _FEWEST_TOGETHER = 1 << 16, 256  # numbers, and vectors, that become integers together
 _AT_ONCE = 1 << 18  # vectors among which candidates are sought together
-_FEW_GONE = 4  # bounds are grown if no more have gone since they were made
+_PENDING, _MOST_PENDING = 64, 1024  # vectors gone, until what they add to others is bounded; and of which that is done
+_MOST_STEPS = 1 << 10  # bounds on growth that are added up before margins start anew
+_FRESHENED = 16  # of these, until upper bounds come from margins once more
 _FEWEST_ASKED = 4  # candidates that integers are asked about once more
 _FEW_GO = 32  # if one in so many of those who are asked once more goes, more are asked in the same set
 _FEW_KINDS = 8  # vectors that may as well all be different
@@ -331,7 +333,7 @@ class _ExactGram:
         self._unit: NDArray[np.int64] | None = None
         self._members, self._size = np.empty(0, dtype=bool), 0
         self._form: QuadraticForm | None = None
-        self._history: NDArray[np.float16] | None = None  # of a vector, see ``remember``; NaN if nothing is known
+        self.kept: _Kept | None = None
 
     def form(self, alive: NDArray[np.bool_]) -> QuadraticForm:
         """V -> v^T G^-1 v for the Gram matrix G of the vectors ``alive``."""
@@ -353,17 +355,17 @@ class _ExactGram:
     def _gram(self, members: NDArray[np.bool_]) -> fmpz_mat:
         return exact_sums(self._vectors, Sparse.without(members), self._unit)[0]
 
-    def exceed(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> tuple[NDArray[np.bool_], Bounds]:
-        """Which vectors of ``index`` have a form above the threshold, decided exactly, and enclosures of the forms."""
+    def exceed(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> _Answer:
+        """Which vectors of ``index`` have a form above the threshold, decided exactly, and what is known of the forms."""
         form, together = self.form(alive), max(_FEWEST_TOGETHER, _TOGETHER // self._vectors.width)
         parts = [self._exceed(form, index[part], threshold) for part in blocks(len(index), together)]
-        above, lower, upper = parts[0]
-        if len(parts) > 1:
-            above, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return above, Bounds(lower, upper)
+        return parts[0] if len(parts) == 1 else _Answer(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def above(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> NDArray[np.bool_] | None:
-        """Only which have a form above the threshold: by residues; None if they are few, or take too many primes."""
+    def margins(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> Floats | None:
+        """How far forms are below the threshold, by residues: see :meth:`IntegerDistances.below`.
+
+        None if they are few, or take too many primes.
+        """
         form, (where, kind) = self.form(alive), distinct(self._vectors.take(index))
         if len(where) < SEVERAL:
             return None
@@ -372,34 +374,49 @@ class _ExactGram:
         if integers.primes(integers.bits(rows)) > MOST_PRIMES:
             return None
         certified.note("exact", len(where))
-        zeros, bar = np.zeros(len(where), dtype=np.int64), threshold.numerator * denominator // threshold.denominator
-        return integers.signs(rows, np.arange(len(where)), zeros, [bar], zeros)[kind] > 0
+        bar = threshold.numerator * denominator // threshold.denominator
+        return np.asarray(integers.below(rows, bar, denominator)[kind])
 
-    def remember(self, index: Indices, growth: Floats) -> None:
-        """That integers were asked about vectors, and how much, about, their forms have grown since then: its logarithm."""
-        if self._history is None:
-            self._history = np.full(len(self._vectors), np.nan, dtype=np.float16)
-        with np.errstate(all="ignore"):
-            self._history[index] = np.log2(growth)
+    def forget(self, gone: list[Indices]) -> None:
+        """That vectors have gone of which no base knows: what was kept says nothing then, if they are not few."""
+        if self.kept is not None:
+            self.kept.gone.extend(gone)
+            if sum(map(len, self.kept.gone)) > _MOST_PENDING:
+                self.kept = None
 
-    def recalled(self, index: Indices) -> tuple[NDArray[np.bool_], Floats]:
-        """Which of some vectors integers were asked about, and that growth: for the order in which they are asked again."""
-        if self._history is None:
-            return np.zeros(len(index), dtype=bool), np.zeros(len(index))
-        history = self._history[index].astype(np.float64)
-        asked = ~np.isnan(history)
-        return asked, np.where(asked, np.exp2(history), 0.0)
-
-    def _exceed(
-        self, form: QuadraticForm, index: Indices, threshold: Ratio
-    ) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    def _exceed(self, form: QuadraticForm, index: Indices, threshold: Ratio) -> _Answer:
         vectors = self._vectors.take(index)
         where, kind = distinct(vectors) if len(index) > _FEW_KINDS else (np.arange(len(index)),) * 2
         numerators, denominator = form.values(integer_rows(vectors.take(where), form.unit))
         certified.note("exact", len(where))
-        above = [v * threshold.denominator > threshold.numerator * denominator for v in numerators]
-        sides = np.array([enclose(v, denominator) for v in numerators], dtype=np.float64)
-        return np.array(above)[kind], sides[kind, 0], sides[kind, 1]
+        below = [threshold.numerator * denominator - v * threshold.denominator for v in numerators]
+        sides = [enclose(v, denominator) for v in numerators]
+        margins = [enclose(max(v, 0), denominator * threshold.denominator)[0] for v in below]
+        columns = [v < 0 for v in below], *zip(*sides, strict=True), margins
+        return _Answer(*(np.array(column)[kind] for column in columns))
+
+
+class _Answer(NamedTuple):
+    """Which forms are above a threshold, bounds on forms, and how far they are below it: at least so much, or 0."""
+
+    above: NDArray[np.bool_]
+    lower: Floats
+    upper: Floats
+    margin: Floats
+
+
+class _Kept(NamedTuple):
+    """What a base leaves to the next one: about whom integers were asked, and how far these are below the threshold of a level.
+
+    Vectors in their order, lower bounds in the set that was left before some have gone, and by how much, about, these say more
+    than is so.
+    """
+
+    asked: Indices
+    margin: Floats
+    likely: Floats
+    level: int
+    gone: list[Indices]
 
 
 @one_blas_thread
@@ -687,6 +704,15 @@ class _Descent:
     adds up upper bounds on the forms of those who have gone, each in the set that it left. In a set before that its form was no
     larger, so those gone since the bounds were made have forms in that set that sum to at most sum - as_of, and a form has
     grown by 1/(1 - (sum - as_of)) at most (Claim 29). That holds for the bounds of those who go as well.
+
+    Where that is not enough, what those gone have added to each form is bounded (``certified.growth_bounds``). ``margin`` is a
+    lower bound on how far a form was below the threshold of ``level`` at some time, if it is positive, and ``growth`` an upper
+    bound on what was added since, by all who have gone but those who are pending: from number ``known`` on. It starts from
+    floats, or from integers where these were asked; then it is as sharp as a float can be however close the form is to the
+    threshold, and goes on beyond the base. So nobody is asked again until what others have added has used the margin up.
+    *Statement.* A growth is the sum of at most 2^10 floats, so it is off by 2^-43 of itself and underflow. A margin is kept
+    (1 - 2^-40) times as large, and at least 2^-900. So a form is below the threshold where growth is below the margin, and the
+    difference, rounded, is a lower bound on what is left.
     """
 
     def __init__(
@@ -696,6 +722,7 @@ class _Descent:
         self._whitening, self._integers = whitening, integers
         self._budget = _first_budget(limits)
         self._gone, self._gone_error = np.empty((0, floats.vectors.width)), np.empty(0)
+        self._gone_since: list[Indices] = []  # since margins are known
         self._spent = 0.0
         self._bar = self._line(self._budget)
         # Of a candidate: itself and its whitened vector, an image of that, and a dozen numbers.
@@ -747,7 +774,7 @@ class _Descent:
                 used = True
                 while kept:
                     some, _, _, lower, _ = kept.pop()
-                    self._state.remove(some[lower > goes], ell + 1)
+                    self._take_out(some[lower > goes], ell)
         certified.note("float", left - count)
         if used:
             certified.note("float", left - self._state.left)
@@ -757,22 +784,58 @@ class _Descent:
         kept.clear()
         self._index, self._z, self._error, lower, upper = (np.concatenate(columns.pop(0)) for _ in range(5))
         self._base = upper.copy()
-        self._asked, self._growth = self._integers.recalled(self._index)
-        self._set(Bounds(lower, upper))
+        self._set(Bounds(lower, upper), ell)
+        self._recall()
         return True
 
-    def _set(self, bounds: Bounds) -> None:
+    def _set(self, bounds: Bounds, ell: int) -> None:
         """Bounds on the forms of all candidates in the base, which come from floats alone."""
-        self._bounds, self._sum, self._gone_at = bounds, 0.0, {0.0: 0}
+        self._bounds, self._sum, self._level = bounds, 0.0, ell
         self._as_of: Floats = np.zeros(len(bounds.upper))
         self._told = np.zeros(len(bounds.upper), dtype=bool)  # whose bounds do not come from floats alone
-        self._held = ~self._told  # who has not gone
-        self._left: tuple[int, tuple[Floats, float] | None] = 0, (np.eye(self._z.shape[1]), self._whitening.epsilon)
-        self._known = 0  # how many of those gone are in ``growth``
+        self._held, self._asked = ~self._told, self._told.copy()  # who has not gone; about whom integers were asked
+        self._margin = _kept_margin(self._below(bounds.upper))
+        self._growth, self._likely = np.zeros((2, len(bounds.upper)))
+        self._steps = 0  # floats that growth is a sum of
+        self._left: tuple[int, Removal | None] = 0, Removal.of_nothing(self._z.shape[1], self._whitening.epsilon)
+        self._known = 0  # how many of those gone are in ``margin``: the others are pending
         self._reach: Floats | None = None
         self._columns: Floats | None = None
-        self._by_growth = False  # whether the last one who went was among those that have grown most
+        self._scratch: Floats | None = None
+        self._by_growth = False  # whether the last one who went was among those with the least left
         self._seen = len(self._limits.exact)  # the level at which all lower bounds have been looked at
+
+    def _recall(self) -> None:
+        """What integers have said of candidates before: margins, less what those have added who have gone since."""
+        kept, self._integers.kept = self._integers.kept, None
+        if kept is None or not len(kept.asked):
+            return
+        place = np.minimum(np.searchsorted(kept.asked, self._index), len(kept.asked) - 1)
+        self._asked = kept.asked[place] == self._index
+        gone = certified.whiten(self._vectors.take(np.concatenate([_NONE, *kept.gone])), self._whitening)
+        added = self._added(*gone)
+        margin = self._lowered(kept.margin[place] - added.most, kept.level, self._level)
+        np.copyto(self._margin, np.fmax(margin, self._margin), where=self._asked)
+        np.copyto(self._likely, kept.likely[place] + added.likely - added.most, where=self._asked)
+
+    def _lowered(self, left: Floats, old: int, new: int) -> Floats:
+        """Margins to the threshold of a level from what is left of those of another, not a lower one.
+
+        What is subtracted matters where it is smaller than what is left, which has more to spare than is lost in rounding.
+        """
+        drop = float(self._limits.above[old]) - float(self._limits.below[new]) if new < old else 0.0
+        return _kept_margin(left - drop)
+
+    def _keep(self) -> None:
+        """For the next base."""
+        asked = np.flatnonzero(self._asked)
+        asked = asked[np.argsort(self._index[asked])]
+        margin, likely = self._margin - self._growth, self._likely - self._growth
+        self._integers.kept = _Kept(self._index[asked], margin[asked], likely[asked], self._level, self._gone_since)
+
+    def _take_out(self, index: Indices, ell: int) -> None:
+        self._state.remove(index, ell + 1)
+        self._gone_since.append(index)
 
     def _line(self, budget: float, ell: int = 0) -> float:
         return float(self._limits.below[ell]) * (1 - budget) * (1 - 2.0**-46)
@@ -786,7 +849,11 @@ class _Descent:
 
         As_of + (1 - sum) is exact: a multiple of 2^-50 that is at most 1; and positive, as the base is given up at sum = 1.
         """
-        return np.asarray(self._bounds.upper > (self._as_of + (1 - self._sum)) * self._line(0.0, ell))
+        if self._knows(ell):
+            return ~(self._growth < self._margin) & self._held
+        upper = np.add(self._as_of, 1 - self._sum, out=self._room()[0])
+        upper *= self._line(0.0, ell)
+        return np.asarray(self._bounds.upper > upper)
 
     def _pieces(self) -> Iterator[tuple[Any, Floats, Floats, Floats, Floats]]:
         """Who may be above the bar, some at a time: whitened, with errors and bounds."""
@@ -802,12 +869,13 @@ class _Descent:
         """Go down from level ell; returns the level to go on with, -1 when done."""
         left = self._state.left
         if not self._collect(ell):
-            return self._decide(ell) if self._state.left == left else ell
+            ell = self._decide(ell) if self._state.left == left else ell
+            self._integers.forget(self._gone_since)
+            return ell
         while ell >= 0 and self._covers(ell):
             out = self._next(ell)
             if out is None:
-                self._keep_growth()
-                return ell
+                break
             if not len(out):
                 ell = self._next_level(ell)
                 continue
@@ -815,8 +883,8 @@ class _Descent:
             if halt is not None and halt(self._state.missing, ell):
                 return -1
             if self._spent > self._budget or self._sum >= 1:
-                self._keep_growth()
-                return ell
+                break
+        self._keep()
         if ell < 0:
             certified.note("float", int(np.count_nonzero(~self._told)))  # those that stay
         return ell
@@ -830,12 +898,14 @@ class _Descent:
         left, alive, self._bar = self._state.left, self._state.alive.copy(), float(self._limits.below[ell])
         for index, *_ in self._pieces():
             if len(index):
-                above, _ = self._integers.exceed(alive, index, self._limits.exact[ell])
-                self._state.remove(index[above], ell + 1)
+                above = self._integers.exceed(alive, index, self._limits.exact[ell]).above
+                self._take_out(index[above], ell)
         return ell - (self._state.left == left)
 
     def _next_level(self, ell: int) -> int:
         """The next level at which anybody may go, if nobody goes at level ell any more."""
+        if self._knows(ell):
+            self._freshen()
         largest = float((self._bounds.upper / (self._as_of + (1 - self._sum))).max(initial=0.0))
         return bisect_left(range(ell), True, key=lambda at: self._covers(at) and largest <= self._line(0.0, at)) - 1
 
@@ -868,50 +938,84 @@ class _Descent:
         """Those who may go at level ell, in the order in which they are to be looked at; the order is a matter of cost only.
 
         Those come first about whom integers have not been asked before: who stayed then will mostly stay again. Of the others
-        those whose forms have grown most since then, a few, then more and more of them.
+        those of whose margins least is left, a few, then more and more of them.
         """
-        near = self._near(ell)
-        fresh = np.flatnonzero(near > self._asked)
-        if len(fresh) > _MANY and self._grown(fresh, ell):
-            near = self._near(ell)
-            fresh = np.flatnonzero(near > self._asked)
-        before = near & self._asked  # as long as nobody new is
-        if not (self._by_growth and before.any()):
+        before, fresh = self._doubtful(ell)
+        if len(fresh) > _MANY or (self._by_growth and len(before)):
+            before, fresh = self._doubtful(self._grow(ell))
+        if not (self._by_growth and len(before)):
             yield fresh
             fresh = _NONE
-        if not before.any():
+        if not len(before):
             return
-        growth = self._estimated() * before
-        most = np.flatnonzero(growth > float(growth.max(initial=0.0)) / 2)[:_FEWEST_ASKED]
+        before = before[self._near(self._grow(ell))[before]]
+        left = self._margin[before] - self._likely[before]
+        least = float(left.min(initial=0.0))
+        first = left <= least / 2
+        first[np.flatnonzero(first)[_FEWEST_ASKED:]] = False
         self._by_growth = True  # if one of these goes, look at them at once next time
-        yield np.concatenate([fresh, most])
-        self._by_growth = before[most] = False
-        rest = np.flatnonzero(before)
-        if len(rest) > _MANY and self._grown(rest, ell):
-            rest = rest[self._near(ell)[rest]]
-        rest, size = rest[np.argsort(-growth[rest])], _FEWEST_ASKED
+        yield np.concatenate([fresh, before[first]])
+        self._by_growth = False
+        rest, size = before[~first], _FEWEST_ASKED
+        rest = rest[np.argsort(left[~first])]
         while len(rest):
             size = min(8 * size, max(_FEWEST_TOGETHER, _TOGETHER // self._vectors.width))
             yield rest[:size]
             rest = rest[size:]
 
-    def _estimated(self) -> Floats:
-        """How much forms have grown since integers were asked, about: for the order only."""
-        new, whitening = self._gone[self._known :], self._removal()
-        self._known = len(self._gone)
-        if whitening is not None and len(new):
-            images = new @ whitening[0].T @ whitening[0]
-            if len(images) <= _FEW_GONE:
-                for one in images:
-                    inner = self._tall() @ one
-                    self._growth += inner * inner
-            else:
-                self._growth += np.einsum("ij,ij->i", self._z @ (images.T @ images), self._z)
-        return self._growth
+    def _doubtful(self, ell: int) -> tuple[Indices, Indices]:
+        """Who may go at level ell, as far as is known: about whom integers were asked before, and the others."""
+        near = self._near(ell)
+        before = near & self._asked
+        return np.flatnonzero(before), np.flatnonzero(near > before)
 
-    def _keep_growth(self) -> None:
-        """For the next base: about whom integers were asked, and how much their forms have grown since then."""
-        self._integers.remember(self._index[self._asked], self._estimated()[self._asked])
+    def _knows(self, ell: int) -> bool:
+        """Whether margins are to the threshold of level ell, in what is left."""
+        return self._level == ell and self._known == len(self._gone)
+
+    def _grow(self, ell: int) -> int:
+        """Margins to the threshold of level ell, in what is left; returns the level."""
+        if self._level != ell or self._steps >= _MOST_STEPS:
+            self._margin = self._lowered(self._margin - self._growth, self._level, ell)
+            self._likely -= self._growth
+            self._growth, self._steps, self._level = np.zeros(len(self._margin)), 0, ell
+        if self._known < len(self._gone):
+            added = self._added(self._gone[self._known :], self._gone_error[self._known :])
+            self._growth += added.most
+            self._likely += added.likely
+            self._known, self._steps, self._gone_since = len(self._gone), self._steps + 1, []
+            if self._steps % _FRESHENED == 1:
+                self._freshen()
+        return ell
+
+    def _added(self, gone: Floats, errors: Floats) -> Growth:
+        """What vectors gone have added to the forms of all candidates; at most infinity if nothing is known."""
+        removal = self._removal()
+        if removal is None or len(gone) > _MOST_PENDING or not len(gone):
+            return Growth(*np.outer([0.0, np.inf if len(gone) else 0.0], np.ones(len(self._index))))
+        if self._reach is None:
+            self._reach = certified.reach(self._z, self._error)
+        return certified.growth_bounds(self._tall(), self._error, self._reach, gone, errors, removal, self._room())
+
+    def _room(self) -> Floats:
+        """Three numbers for each candidate, to be written to; fresh memory would take most of the time."""
+        if self._scratch is None:
+            self._scratch = np.empty((3, len(self._index)))
+        return self._scratch
+
+    def _freshen(self) -> None:
+        """Upper bounds from margins."""
+        known = np.flatnonzero((self._growth < self._margin) & self._held)
+        self._bounds.upper[known], self._as_of[known] = self._up_to(known), self._sum
+
+    def _up_to(self, known: Indices) -> Floats:
+        """Upper bounds on forms that are below the threshold by what is left of the margin."""
+        left = self._margin[known] - self._growth[known]
+        return np.asarray((float(self._limits.above[self._level]) - left) * (1 + 2.0**-50))
+
+    def _below(self, upper: Floats) -> Floats:
+        """How far forms with these upper bounds are below the threshold, rounded."""
+        return np.asarray(float(self._limits.below[self._level]) - upper)
 
     def _tall(self) -> Floats:
         """The whitened vectors, column by column: products with one vector are quicker."""
@@ -922,31 +1026,36 @@ class _Descent:
     def _decided(self, where: Indices, ell: int) -> Indices:
         """Which of some candidates exceed the threshold of level ell, exactly: those of the first block in which some do."""
         together = max(_FEWEST_TOGETHER, _TOGETHER // self._vectors.width)
+        if len(where):
+            self._grow(ell)
         for part in (where[block] for block in blocks(len(where), together)):
             above = self._exceed(part, ell)
             self._told[part] = self._asked[part] = True
-            self._as_of[part], self._growth[part] = self._sum, 0.0
-            self._integers.remember(self._index[part], self._growth[part])
+            self._as_of[part] = self._sum
             if above.any():
                 return part[above]
         return where[:0]
 
     def _exceed(self, part: Indices, ell: int) -> NDArray[np.bool_]:
-        """Which of some candidates exceed the threshold of level ell, exactly; their bounds say so from now on.
+        """Which of some candidates exceed the threshold of level ell, exactly; bounds and margins say so from now on.
 
-        Of many that are so close to it that floats tell at the next one, no more than that need be known.
+        Of many that are so close to it that floats tell at the next one, their forms need not be known.
         """
         alive, index, threshold = self._state.alive, self._index[part], self._limits.exact[ell]
         near = len(part) >= SEVERAL and (
             ell == 0 or bool((self._bounds.lower[part] > self._limits.above[ell - 1]).all())
         )
-        above = self._integers.above(alive, index, threshold) if near else None
-        if above is None:
-            above, sides = self._integers.exceed(alive, index, threshold)
-            self._bounds.lower[part], self._bounds.upper[part] = sides
+        margin = self._integers.margins(alive, index, threshold) if near else None
+        if margin is None:
+            above, self._bounds.lower[part], self._bounds.upper[part], margin = self._integers.exceed(
+                alive, index, threshold
+            )
         else:
+            above = margin < 0
             stay = part[~above]
             self._bounds.upper[stay] = np.minimum(self._bounds.upper[stay], self._limits.above[ell])
+        self._margin[part], self._growth[part] = _kept_margin(margin), 0.0
+        self._likely[part] = 0.0
         return above
 
     def _remove(self, where: Indices, ell: int) -> None:
@@ -954,28 +1063,40 @@ class _Descent:
 
         What the forms of those gone sum to is kept in multiples of 2^-50, so that differences are exact.
         """
-        self._state.remove(self._index[where], ell + 1)
+        self._take_out(self._index[where], ell)
         forms = self._bounds.upper[where] / (self._as_of[where] + (1 - self._sum))
         spent, since = np.sum([self._base[where], forms], axis=1) * (1 + 2.0**-40)
         self._spent += float(spent)
         self._sum += math.ceil(min(float(since), 2.0) * 2.0**50) * 2.0**-50
         self._gone = np.concatenate([self._gone, self._z.take(where, axis=0)])
         self._gone_error = np.concatenate([self._gone_error, self._error.take(where)])
-        self._gone_at[self._sum] = len(self._gone)
         self._bounds.lower[where] = self._bounds.upper[where] = 0.0  # so nobody asks for them again
-        self._told[where], self._held[where] = True, False
+        self._told[where], self._asked[where], self._held[where] = True, False, False
+        if len(self._gone) - self._known >= _PENDING:
+            self._grow(self._level)
         if 16 * np.count_nonzero(self._held) < 15 * len(self._held):  # else it is less work to carry along who has gone
             self._drop()
 
     def _drop(self) -> None:
         """Forget who has gone."""
         where = np.flatnonzero(self._held)
-        for name in ("_index", "_base", "_asked", "_told", "_error", "_held", "_as_of", "_growth"):
+        for name in (
+            "_index",
+            "_base",
+            "_asked",
+            "_told",
+            "_error",
+            "_held",
+            "_as_of",
+            "_margin",
+            "_growth",
+            "_likely",
+        ):
             setattr(self, name, getattr(self, name).take(where))
-        self._reach = self._columns = None
+        self._reach = self._columns = self._scratch = None
         self._z, self._bounds = self._z.take(where, axis=0), Bounds(*(side.take(where) for side in self._bounds))
 
-    def _removal(self) -> tuple[Floats, float] | None:
+    def _removal(self) -> Removal | None:
         """A whitening of what is left."""
         if self._left[0] != len(self._gone):
             found = certified.removal_whitening(self._gone, self._gone_error, self._whitening.epsilon)
@@ -994,28 +1115,14 @@ class _Descent:
             lower, upper = certified.removal_bounds(self._z.take(some, axis=0), self._error.take(some), whitening)
             self._bounds.lower[some], self._bounds.upper[some] = np.maximum(lower, self._bounds.lower[some]), upper
         self._as_of[stale], self._told[stale] = self._sum, False
+        if self._knows(self._level):
+            margin = _kept_margin(self._below(self._bounds.upper[stale]))
+            better = ~(margin <= self._margin[stale] - self._growth[stale])
+            self._margin[stale[better]] = margin[better]
+            self._growth[stale[better]] = self._likely[stale[better]] = 0.0
         return True
 
-    def _grown(self, some: Indices, ell: int) -> bool:
-        """The same where a few have gone since there were bounds, and from these; whether there are such bounds.
 
-        Bounds made anew are better for those who may go now, unless there were exact ones before.
-        """
-        oldest, since, first, whitening = float(self._as_of[some].min()), self._sum, len(self._gone), self._removal()
-        for at, count in reversed(self._gone_at.items()):
-            if since <= oldest or len(self._gone) - count > _FEW_GONE:
-                break
-            since, first = at, count
-        gone = range(first, len(self._gone))
-        if not gone or whitening is None:
-            return False
-        if self._reach is None:
-            self._reach = certified.reach(self._z, self._error)
-        known = self._tall(), self._error, self._reach
-        inner = [certified.inner_bounds(*known, self._gone[i], float(self._gone_error[i]), whitening) for i in gone]
-        upper = certified.grown(self._bounds.upper, inner)
-        use = (self._as_of >= since) & (self._asked | (upper <= self._limits.below[ell]))
-        use &= self._held
-        np.copyto(self._bounds.upper, upper, where=use)
-        self._as_of[use] = self._sum
-        return True
+def _kept_margin(margin: Floats) -> Floats:
+    """What is kept of margins: see :class:`_Descent`."""
+    return np.asarray(np.where(margin >= 2.0**-900, margin * (1 - 2.0**-40), np.minimum(margin, 0.0)))

@@ -7,15 +7,18 @@ takes twenty microseconds. The sign of an integer follows from its residues, and
 from __future__ import annotations
 
 import math
+import operator
+import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from flint import fmpz_mat
 from numpy.typing import NDArray
 
-from fastimpl.exact import prime_below
+from fastimpl.exact import prime_below, rounded
 from fastimpl.grams import blocks
 from fastimpl.rows import Floats, Indices
 
@@ -26,6 +29,7 @@ MOST_PRIMES = 96  # beyond these they are not
 _LARGEST = 1 << 24  # primes are below: then a quotient is rounded to the nearest integer whatever the product
 _AT_ONCE = 1 << 21  # residues that are held at a time
 _FEW = 10  # primes, up to which residues cost less than floats of any kind
+_LAST = sys.float_info.max
 _EXACT = 1 << 52  # integers below are floats, with room for a sum of two
 
 
@@ -55,7 +59,8 @@ class IntegerDistances:
     than 1/(2 p), the least distance of a/p from a half (p is odd): then |a - k p| <= (p - 1)/2, the one such residue.
     *Statement, signs.* Let p_1, ..., p_s be odd primes with a product above 2 |u|. Then u = c_1 + c_2 p_1 + c_3 p_1 p_2 + ...
     with |c_i| <= (p_i - 1)/2 (mixed radix digits, found by dividing by p_1, then p_2, ... modulo the others), and since
-    |c_1 + ... + c_i p_1...p_(i-1)| <= (p_1...p_i - 1)/2 the sign of u is that of its last digit that is not zero.
+    |c_1 + ... + c_i p_1...p_(i-1)| <= (p_1...p_i - 1)/2 the sign of u is that of its last digit that is not zero. If that is
+    c_i then |u| >= (|c_i| - 1/2) p_1...p_(i-1).
     *Statement, size.* |N_jl|^2 <= N_jj N_ll, so 0 <= q <= d sum_j v_j^2 N_jj <= d^2 max_j v_j^2 N_jj; a bar above that can be
     lowered to it. So |u| = |q - bar| is at most that.
 
@@ -98,17 +103,39 @@ class IntegerDistances:
 
         Owners rise, so that pairs of a few rows can be looked at together.
         """
+        found = np.empty(len(owner), dtype=np.int8)
+        for some, _, digits, _ in self._leading(rows, owner, other, bars, which):
+            found[some] = np.sign(digits)
+        return found
+
+    def below(self, rows: Sequence[Sequence[int]], bar: int, denominator: int) -> Floats:
+        """How far the forms q_i of rows about the first vector r are below a bar: lower bounds on (bar - q_i)/denominator.
+
+        Of the same sign, and off by a factor of three at most; where they are negative they say nothing else.
+        """
+        found, zeros = np.empty(len(rows)), np.zeros(len(rows), dtype=np.int64)
+        for some, primes, digits, places in self._leading(rows, np.arange(len(rows)), zeros, [bar], zeros):
+            steps = [
+                min(rounded(before, denominator, 0), _LAST) for before in accumulate(primes, operator.mul, initial=1)
+            ]
+            sizes = (np.abs(digits) - 0.5) * np.array(steps)[places] * (1 - 2.0**-50)
+            found[some] = np.where(digits > 0, -1.0, np.where(digits < 0, sizes, 0.0))
+        return found
+
+    def _leading(
+        self, rows: Sequence[Sequence[int]], owner: Indices, other: Indices, bars: Sequence[int], which: Indices
+    ) -> Iterator[tuple[slice, list[int], Floats, Indices]]:
+        """Of some pairs at a time: where they are, primes, last nonzero digits of q_ij - bars[which], and their places."""
         bits, x = self.bits(rows), _integers(rows)
         lowered, moduli = _integers([[min(bar, 1 << bits)] for bar in bars]), list(self._moduli(bits + 2))
-        found = np.empty(len(owner), dtype=np.int8)
+        primes = [m.prime for m in moduli]
         for some in blocks(len(owner), _AT_ONCE // len(moduli)):
             first, last = owner[some][0], owner[some][-1] + 1
             residues = np.empty((len(moduli), some.stop - some.start))
             for u, m in zip(residues, moduli, strict=True):
                 q = m.differences(_modulo(x[first:last], m.prime), owner[some] - first, other[some])
                 u[:] = _reduced(q - _modulo(lowered, m.prime)[which[some], 0], m.prime)
-            found[some] = _signs(residues, [m.prime for m in moduli])
-        return found
+            yield some, primes, *_last_digits(residues, primes)
 
     def _moduli(self, bits: int) -> Iterator[_Modulus]:
         """Primes with a product of more than so many bits, the largest first."""
@@ -150,29 +177,29 @@ def _reduced(a: Floats, prime: int) -> Floats:
     return np.asarray(a - prime * np.rint(a * (1 / prime)))
 
 
-def _signs(residues: Floats, primes: Sequence[int]) -> NDArray[np.int8]:
-    """The signs of integers, from residues modulo primes with a large enough product."""
-    signs = np.zeros(residues.shape[1], dtype=np.int8)
+def _last_digits(residues: Floats, primes: Sequence[int]) -> tuple[Floats, Indices]:
+    """Of integers the last digit that is not zero, and its place, from residues modulo primes with a large enough product."""
+    digits, places = np.zeros(residues.shape[1]), np.zeros(residues.shape[1], dtype=np.int64)
     some = np.flatnonzero(residues.any(axis=0))
     _, where, kind = np.unique(
         residues[0, some] + _LARGEST * residues[-1, some], return_index=True, return_inverse=True
     )
     alike = (residues[:, some] == residues[:, some[where]][:, kind]).all(axis=0)  # many are one integer
-    signs[some[where]] = _sign_of_digits(residues[:, some[where]], primes)
-    signs[some] = signs[some[where]][kind]
-    signs[some[~alike]] = _sign_of_digits(residues[:, some[~alike]], primes)
-    return signs
+    digit, place = _mixed_radix(residues[:, some[where]], primes)
+    digits[some], places[some] = digit[kind], place[kind]
+    digits[some[~alike]], places[some[~alike]] = _mixed_radix(residues[:, some[~alike]], primes)
+    return digits, places
 
 
-def _sign_of_digits(residues: Floats, primes: Sequence[int]) -> NDArray[np.int8]:
+def _mixed_radix(residues: Floats, primes: Sequence[int]) -> tuple[Floats, Indices]:
     """The same from mixed radix digits, one after the other: see :class:`IntegerDistances`."""
-    signs: NDArray[np.int8] = np.zeros(residues.shape[1], dtype=np.int8)
+    last, place = np.zeros(residues.shape[1]), np.zeros(residues.shape[1], dtype=np.int64)
     digits: list[Floats] = []
     for residue, prime in zip(residues, primes, strict=True):
         digit = residue
         for before, found in zip(primes, digits, strict=False):
             inverse = (pow(before, -1, prime) + prime // 2) % prime - prime // 2
             digit = _reduced((digit - found) * inverse, prime)
+        last, place = np.where(digit != 0, digit, last), np.where(digit != 0, len(digits), place)
         digits.append(digit)
-        signs = np.where(digit != 0, np.sign(digit).astype(np.int8), signs)
-    return signs
+    return last, place

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fastimpl import certified, covariance, mean, screen
-from fastimpl.certified import Bounds, Ratio
+from fastimpl.certified import Ratio
 from fastimpl.rows import Floats, Indices, Vectors
 
 
@@ -43,10 +43,11 @@ def delete_float_path(patch: pytest.MonkeyPatch) -> None:
 def guess_in_floats(patch: pytest.MonkeyPatch) -> None:
     """What the bounds leave open is decided as everybody decides it: in float64, with whatever rounding there is."""
 
-    def exceed(self: Any, alive: Indices, index: Indices, threshold: Ratio) -> tuple[NDArray[np.bool_], Bounds]:
+    def exceed(self: Any, alive: Indices, index: Indices, threshold: Ratio) -> covariance._Answer:
         y = self._vectors.take(alive).rounded()
         forms = _forms(y.T @ y, self._vectors.take(index))
-        return forms > threshold.numerator / threshold.denominator, Bounds(forms, forms)
+        bar = threshold.numerator / threshold.denominator
+        return covariance._Answer(forms > bar, forms, forms, np.maximum(bar - forms, 0.0))
 
     def pair_levels(self: Any, vectors: Vectors) -> Indices:
         limits = np.array([ratio.numerator / ratio.denominator for ratio in self._limits.exact])
@@ -59,9 +60,9 @@ def guess_in_floats(patch: pytest.MonkeyPatch) -> None:
 def decide_open_ones(patch: pytest.MonkeyPatch, *, out: bool) -> None:
     """What the bounds leave open is out, or in, always."""
 
-    def exceed(_: Any, __: Indices, index: Indices, ___: Ratio) -> tuple[NDArray[np.bool_], Bounds]:
-        count = len(index)
-        return np.full(count, out), Bounds(np.zeros(count), np.full(count, np.inf if out else 0.0))
+    def exceed(_: Any, __: Indices, index: Indices, ___: Ratio) -> covariance._Answer:
+        nothing = np.zeros(len(index))
+        return covariance._Answer(np.full(len(index), out), nothing, nothing + (np.inf if out else 0.0), nothing)
 
     def pair_levels(self: Any, vectors: Vectors) -> Indices:
         return np.full(len(vectors), len(self._limits.exact) if out else 0, dtype=np.int64)

@@ -509,7 +509,7 @@ def removal_statement(*, looks_at: str, gone: Rows, moved_by: float = 0.0, error
         assert found is not None
         z = np.random.default_rng(10).normal(size=(200, d)) * (2.0**-540 if looks_at == "underflow" else 1.0)
         certified.removal_bounds(z, np.full(200, error), found)
-    (v, epsilon), [(moved, allowed, _)] = (found[0].T, found[1]), seen
+    v, epsilon, [(moved, allowed, _)] = found.matrix.T, found.epsilon, seen
     if looks_at != "epsilon":
         z[:, 0] += moved_by
         return off(moved, times(exactly(z), exactly(v)), allowed)
@@ -548,26 +548,26 @@ def invisible_removed_vector_statement() -> bool:
     return removal_statement(looks_at="underflow", gone=np.random.default_rng(1).normal(size=(2, 3)) * 0.3)
 
 
-def inner_statement(*, moved: bool) -> bool:
-    """Inner products with one vector, nearly or quite at right angles to it, in a set whose Gram matrix is I."""
-    holds, identity = True, (np.eye(3), 0.0)
+def growth_statement(*, moved: str) -> bool:
+    """What one vector that goes adds to the forms of others nearly or quite at right angles to it; what is left has G = I.
+
+    A vector, or the one that goes, may be ``moved`` by nearly as much as its error allows.
+    """
+    holds, left = True, certified.Removal.of_nothing(3, 0.0)
     for seed in range(60):
         one, z = np.random.default_rng(seed).normal(size=(2, 3))
-        z, delta, error = z - (z @ one) / (one @ one) * one, np.zeros(3), 0.0
+        z, delta, error = z - (z @ one) / (one @ one) * one, np.zeros((2, 3)), [0.0, 0.0]
         if moved:
-            one, z, delta, error = (
-                np.array([0.0, 1.0, 0.0]),
-                np.array([1.0, 0.0, 0.0]),
-                np.array([0, 0.99, 0]) * 2.0**-20,
-                2.0**-20,
-            )
-        known = z[None], np.array([error])
-        bound = certified.inner_bounds(*known, certified.reach(*known), one, 0.0, identity)
-        products = [
-            (Fraction(a) + Fraction(e)) * Fraction(b)
-            for a, e, b in zip(*(v.tolist() for v in (z, delta, one)), strict=True)
+            at = ["vector", "gone"].index(moved)
+            one, z, error[at] = np.eye(3)[1], np.eye(3)[0], 2.0**-20
+            delta[at, 1 - at] = 0.99 * 2.0**-20
+        known, gone = (z[None], np.array(error[:1])), (one[None], np.array(error[1:]))
+        found = certified.growth_bounds(*known, certified.reach(*known), *gone, left)
+        true = [
+            [a + b for a, b in zip(*rows, strict=True)]
+            for rows in zip(exactly(np.array([z, one])), exactly(delta), strict=True)
         ]
-        holds &= abs(sum(products)) <= Fraction(float(bound[0]))
+        holds &= sum(a * b for a, b in zip(*true, strict=True)) ** 2 <= Fraction(float(found.most[0]))
     return holds
 
 
@@ -575,12 +575,6 @@ def reach_statement(size: float, error: float) -> bool:
     """The length of (size, size, size) and an error."""
     found = certified.reach(np.full((1, 3), size), np.array([error]))
     return (Fraction(float(found[0])) - Fraction(error)) ** 2 >= 3 * Fraction(size) ** 2 and found[0] >= error
-
-
-def grown_statement() -> bool:
-    """What is less than half of the last digit is not lost."""
-    found = certified.grown(np.array([1.0]), [np.array([2.0**-27])])
-    return Fraction(float(found[0])) >= 1 + Fraction(1, 1 << 54)
 
 
 # Limits ---------------------------------------------------------------------------------------------------------------
@@ -790,8 +784,35 @@ def gone_statement() -> bool:
             at._remove(np.flatnonzero(at._index == i), 0)
             gone += Fraction(math.floor(Fraction(form) / (1 - gone) * 2**100), 2**100)
         holds &= Fraction(at._sum) >= gone
-        holds &= all(at._gone_at[value] <= len(forms) for value in at._as_of.tolist())
     return holds
+
+
+def margin_statement() -> bool:
+    """A form is below the threshold where what has been added, a little at a time, is below the margin."""
+    at = descent_of(np.ones(2))
+    parts = [1.0] + [2.0**-53] * (covariance._MOST_STEPS - 1)
+    at._margin, at._limits = (
+        covariance._kept_margin(np.array([1.0 + 2.0**-44] * 2)),
+        limits.Thresholds([], np.ones(1), np.ones(1)),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        for part in parts:
+            patch.setattr(at, "_added", lambda *_, part=part: certified.Growth(np.zeros(2), np.full(2, part)))
+            at._gone = np.zeros((len(at._gone) + 1, 1))
+            at._grow(0)
+    margin = 1 + Fraction(1, 1 << 44) - sum(map(Fraction, parts))
+    return margin > 0 or bool(at._near(0).all())
+
+
+def bound_from_margin_statement() -> bool:
+    """The upper bound on a form that is known to be so far below the threshold."""
+    at, rng = descent_of(np.ones(300)), np.random.default_rng(20)
+    above, margin = 1 + 2.0**-52, 2.0 ** -rng.integers(2, 53, 300) * rng.uniform(1, 2, 300)
+    at._limits, at._margin = limits.Thresholds([], np.array([above]), np.array([above])), margin
+    found = at._up_to(np.arange(300)).tolist()
+    return all(
+        Fraction(above) - Fraction(own) <= Fraction(upper) for own, upper in zip(margin.tolist(), found, strict=True)
+    )
 
 
 def descent_of(forms: Floats) -> covariance._Descent:
@@ -800,15 +821,10 @@ def descent_of(forms: Floats) -> covariance._Descent:
     at._state, at._integers = covariance._Levels(count), covariance._ExactGram(Vectors((np.ones((count, 1)),)))
     at._limits = limits.Thresholds([], np.ones(1), np.ones(1))
     at._whitening = certified.Whitening(np.eye(1), np.eye(1), np.zeros(1, dtype=np.int64), np.ones(1), 0.0, 0)
-    at._index, at._base, at._asked, at._growth = (
-        np.arange(count),
-        forms.copy(),
-        np.zeros(count, dtype=bool),
-        np.zeros(count),
-    )
+    at._index, at._base, at._gone_since = np.arange(count), forms.copy(), []
     at._z, at._error, at._spent = np.zeros((count, 1)), np.zeros(count), 0.0
     at._gone, at._gone_error = np.empty((0, 1)), np.empty(0)
-    at._set(certified.Bounds(forms.copy(), forms.copy()))
+    at._set(certified.Bounds(forms.copy(), forms.copy()), 0)
     return at
 
 
@@ -901,11 +917,11 @@ STATEMENTS: dict[str, Callable[[], bool]] = {
     "removal of few": few_removed_statement,
     "vector after a removal": removed_vector_statement,
     "vector after a removal, below the roots of floats": invisible_removed_vector_statement,
-    "inner product after a removal": lambda: inner_statement(moved=False),
-    "inner product of a moved vector": lambda: inner_statement(moved=True),
+    "growth": lambda: growth_statement(moved=""),
+    "growth of a moved vector": lambda: growth_statement(moved="vector"),
+    "growth by a moved vector": lambda: growth_statement(moved="gone"),
     "reach": lambda: reach_statement(0.0, 2.0**-20),
     "reach below the roots of floats": lambda: reach_statement(2.0**-540, 0.0),
-    "grown": grown_statement,
     "thresholds": enclose_statement,
     "outlier thresholds": outlier_limits_statement,
     "distance thresholds": distance_limits_statement,
@@ -935,6 +951,8 @@ STATEMENTS: dict[str, Callable[[], bool]] = {
     "line of candidates": candidates_statement,
     "budget spent": spent_statement,
     "gone since": gone_statement,
+    "margin": margin_statement,
+    "bound from a margin": bound_from_margin_statement,
     "sums of four rows": four_rows_statement,
     "sums from slices": lambda: slices_statement(2048),
     "sums from slices of one row": lambda: slices_statement(1),

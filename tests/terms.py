@@ -75,7 +75,7 @@ def _is_term(node: ast.AST, above: ast.AST | None) -> bool:
     """``above`` is what the node stands in, one step up. A unit that something is divided by bounds nothing."""
     name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
     if name in CARRIED:
-        return isinstance(above, ast.BinOp)
+        return isinstance(above, ast.BinOp) or (above is not None and _called(above) == "multiply")
     called = _called(node)
     if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Div) and above.right is node:
         return name == SAFE

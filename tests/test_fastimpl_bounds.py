@@ -127,15 +127,18 @@ KILLS: dict[str, Kill] = {
     "certified.norm_bounds: underflow_error(d)": Kill("norm below the roots of floats, from below"),
     "certified.norm_bounds: underflow_error(d) #2": Kill("norm below the roots of floats, from above"),
     LEFT_SUM: Kill("removal of many"),
-    "certified.inner_bounds: (4 * d + 16) * UNIT_ROUNDOFF": Kill("inner product after a removal"),
-    "certified.inner_bounds: size * own * error": Kill("inner product of a moved vector"),
+    "certified.growth_bounds: size * own * ((4 * d + 24 + len(gone)) * UNIT_ROUNDOFF)": Kill("growth"),
+    "certified.growth_bounds: error": Kill("growth of a moved vector"),
+    "certified.growth_bounds: gone_error": Kill("growth by a moved vector"),
+    "certified.growth_bounds: gone_error #2": Kill("growth by a moved vector"),
     "certified.reach: error": Kill("reach"),
     "certified.reach: underflow_error(z.shape[1])": Kill("reach below the roots of floats"),
-    "certified.grown: _ROUNDING": Kill("grown"),
     "certified.removal_whitening: (2 * d + 16) * UNIT_ROUNDOFF * (float(np.linalg.norm(m)) + 1)": Kill(
         "removal of few", (LEFT_SUM,)
     ),
-    "certified.removal_bounds: (d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d))": Kill("vector after a removal"),
+    "certified.removal_bounds: size * ((d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d)))": Kill(
+        "vector after a removal"
+    ),
     "certified.removal_bounds: underflow_error(d)": Kill("vector after a removal, below the roots of floats"),
     "certified._gram_whitening: residual": Kill("Gram matrix, poor factor"),
     "certified._refined_whitening: residual": Kill("Gram matrix in white coordinates, poor factor"),
@@ -146,7 +149,7 @@ KILLS: dict[str, Kill] = {
     "certified.removal_whitening: 2 * lengths * gone_error": Kill("removal of a moved vector"),
     "certified.removal_whitening: gone_error ** 2": Kill("removal of a moved zero"),
     "certified.removal_whitening: residual": Kill("removal, poor factor"),
-    "certified.removal_bounds: error": Kill("moved vector after a removal"),
+    "certified.removal_bounds: stretch * error": Kill("moved vector after a removal"),
     "limits.enclose: math.nextafter(nearest, -math.inf)": Kill("thresholds", why=A_STEP),
     "limits.enclose: math.nextafter(nearest, math.inf)": Kill("thresholds", why=A_STEP),
     "limits._hyperbolic_sides: np.nextafter(nearest, 0.0)": Kill("outlier thresholds", why=A_STEP),
@@ -175,6 +178,8 @@ KILLS: dict[str, Kill] = {
     "covariance._Descent._line: 2.0 ** (-46)": Kill("line of candidates"),
     "covariance._Descent._remove: 2.0 ** (-40)": Kill("budget spent"),
     "covariance._Descent._remove: math.ceil(min(float(since), 2.0) * 2.0 ** 50) * 2.0 ** (-50)": Kill("gone since"),
+    "covariance._kept_margin: 2.0 ** (-40)": Kill("margin"),
+    "covariance._Descent._up_to: 2.0 ** (-50)": Kill("bound from a margin"),
     "rows._rounded_sum: 2.0 ** (-48) * (np.abs(s) + np.abs(r))": Kill("sums of four rows"),
     "sums.enclosed_sums: size * 2.0 ** (-41) * (2.0 ** (-53) * (2060 + size // _BLOCK) * 1.01 + 2.0 ** (-52))": Kill(
         "sums from slices"
@@ -204,6 +209,7 @@ NO_BOUND: dict[str, str] = {
         "the sizes are taken 1/100 too large already"
     ),
     "screen._Products._counted: (radius + self._far[-1]) / _SAFE": "a float above a rounded sum is above the sum itself",
+    "covariance._kept_margin: 2.0 ** (-900)": "a range: squares that underflow are far below what a larger margin has to spare",
     "covariance._weighted_second_moment: 2.0 ** (-800)": "a range: outside of it the covariance is computed another way",
 }
 """Terms that no statement can show to be needed, and why."""

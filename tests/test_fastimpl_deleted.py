@@ -56,7 +56,7 @@ GREEN = {
     "private::test_exact_gram_is_exact": "exact arithmetic by itself",
     "private::test_.*(coins|sets_are_uniform|read_once|noise|law_of_its_draws|exact_factor)": "coins and noise, no data",
     "release::test_(?!sharp_releases|numbers_of_ones_own)": "noise, sums and roots by themselves",
-    "residues::test_(signs_are_those|products_of_many|each_limit|integers_that)_": "signs of integers by themselves",
+    "residues::test_(signs_are_those|margins_are_lower|products_of_many|each_limit|integers_that)_": "integers by themselves",
     "sweeps::test_a_tight_centre_": "where a centre lies, by itself",
     "sweeps::test_a_watch_": "what a sweep remembers",
     "sweeps::test_how_many_threads": "an environment variable",

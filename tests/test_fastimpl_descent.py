@@ -7,7 +7,7 @@ they do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -21,11 +21,13 @@ from search_slow import (
     crossed_chain_beside_ties,
     first_norm,
     thin_crossed_chain_beside_ties,
+    tilted_chain_beside_others,
 )
 
 import fastimpl
 import refimpl
-from fastimpl import covariance, grams
+from fastimpl import covariance, grams, limits
+from fastimpl.certified import Whitening
 from fastimpl.covariance import level_counts, paired_result
 from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows
 from fastimpl.residues import IntegerDistances
@@ -36,6 +38,7 @@ from refimpl.parameters import PRINTED, REPAIRED
 Rng = np.random.Generator
 Rows = NDArray[np.float64]
 Kind = Callable[[Rng, int, int], Rows]
+NONE: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
 @pytest.fixture
@@ -187,21 +190,20 @@ def test_what_has_gone_at_two_levels_counts_together() -> None:
 def many(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """However few are left they are called many; counts bounds that are grown, and calls for residues."""
     seen: Counter[str] = Counter()
-    grow, signs_of = covariance._Descent._grown, IntegerDistances.signs
+    grow, below = covariance._Descent._grow, IntegerDistances.below
 
     def counted_grow(*args: Any) -> Any:
         seen["grown"] += 1
         return grow(*args)
 
-    def counted_signs(*args: Any) -> Any:
+    def counted_below(*args: Any) -> Any:
         seen["residues"] += 1
-        return signs_of(*args)
+        return below(*args)
 
-    monkeypatch.setattr(covariance, "_FEW_GONE", 40)
     monkeypatch.setattr(covariance, "_MANY", 0)
     monkeypatch.setattr(covariance, "SEVERAL", 1)
-    monkeypatch.setattr(covariance._Descent, "_grown", counted_grow)
-    monkeypatch.setattr(IntegerDistances, "signs", counted_signs)
+    monkeypatch.setattr(covariance._Descent, "_grow", counted_grow)
+    monkeypatch.setattr(IntegerDistances, "below", counted_below)
     return seen
 
 
@@ -238,7 +240,13 @@ def test_a_chain_beside_ties(direction: int, many: Counter[str]) -> None:
     assert (many["grown"] > 3) == (direction > 0)
 
 
-CHAINS = [chain_beside_ties, chain_beside_others, crossed_chain_beside_ties, thin_crossed_chain_beside_ties]
+CHAINS = [
+    chain_beside_ties,
+    chain_beside_others,
+    crossed_chain_beside_ties,
+    thin_crossed_chain_beside_ties,
+    tilted_chain_beside_others,
+]
 
 
 @pytest.mark.parametrize("family", CHAINS)
@@ -258,24 +266,34 @@ def test_integers_are_asked_a_few_questions_for_each_link(family: Family) -> Non
 
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Before every step bounds of all candidates are compared with their forms in what is left, in exact arithmetic."""
+    """Before every step bounds and margins of all candidates are compared with their forms, in exact arithmetic."""
     seen: Counter[str] = Counter()
     step = covariance._Descent._next
 
-    def checked_step(self: Any, ell: int) -> Any:
+    def forms(self: Any, pending: list[NDArray[np.int64]]) -> Iterator[tuple[int, Fraction]]:
+        """Of all candidates, in what is left together with those who are pending."""
         vectors, unit = self._vectors, column_units(self._vectors)
-        form = QuadraticForm(gram(vectors.take(np.flatnonzero(self._state.alive)), unit), unit)
-        held, gone = np.flatnonzero(self._held), Fraction(self._sum)
+        alive, held = self._state.alive.copy(), np.flatnonzero(self._held)
+        alive[np.concatenate([NONE, *pending])] = True
+        form = QuadraticForm(gram(vectors.take(np.flatnonzero(alive)), unit), unit)
         if len(held) and not form.is_singular:
             values, denominator = form.values(integer_rows(vectors.take(self._index[held]), unit))
-            sides = (part[held].tolist() for part in (self._bounds.lower, self._bounds.upper, self._as_of))
-            for value, lower, upper, as_of in zip(values, *sides, strict=True):
-                exact, room = Fraction(value, denominator), 1 - gone + Fraction(as_of)
-                assert Fraction(lower) <= exact
-                assert upper == np.inf or exact * room <= Fraction(upper)
-                seen["older"] += room < 1
+            yield from zip(held.tolist(), (Fraction(value, denominator) for value in values), strict=True)
         else:
-            assert not len(held) or gone >= 1  # what is left of a regular matrix is regular
+            assert not len(held) or self._sum >= 1  # what is left of a regular matrix is regular
+
+    def checked_step(self: Any, ell: int) -> Any:
+        for i, form in forms(self, []):
+            room = 1 - Fraction(self._sum) + Fraction(self._as_of[i])
+            assert Fraction(self._bounds.lower[i]) <= form
+            assert self._bounds.upper[i] == np.inf or form * room <= Fraction(self._bounds.upper[i])
+            seen["older"] += room < 1
+        threshold = Fraction(*self._limits.exact[self._level])
+        for i, form in forms(self, self._gone_since):
+            if self._growth[i] < self._margin[i]:
+                assert form + Fraction(self._margin[i] - self._growth[i]) <= threshold
+                seen["margins"] += 1
+                seen["grown"] += self._growth[i] > 0
         return step(self, ell)
 
     monkeypatch.setattr(covariance._Descent, "_next", checked_step)
@@ -309,3 +327,53 @@ def test_bounds_of_candidates_hold_where_many_go_one_after_the_other(
         first = Fraction(float(np.quantile(forms, rng.uniform(0.8, 0.98))))
         covariance.good_subset_levels(Vectors((y,)), [first * (1 + step * level) for level in range(levels)])
     assert looked_at["older"] > 1000
+    assert looked_at["margins"] > 1000
+
+
+@pytest.mark.parametrize("most", [3, 8])
+def test_margins_hold_after_others_have_gone_between_two_bases(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they add is subtracted; if they are too many, margins are forgotten."""
+    monkeypatch.setattr(covariance, "_MOST_PENDING", most)
+    everybody = np.arange(60)
+    plain = Whitening(np.eye(3), np.eye(3), np.zeros(3, dtype=np.int64), np.ones(3), 0.0, 0)
+    for seed in range(20):
+        vectors = Vectors((np.random.default_rng(seed).normal(size=(60, 3)),))
+        unit = column_units(vectors)
+        state, integers = covariance._Levels(60), covariance._ExactGram(vectors)
+        limit = limits.thresholds([Fraction(1)], Fraction(1, 2))
+        before = integers.exceed(state.alive, everybody, limit.exact[0])
+        integers.kept = covariance._Kept(everybody, before.margin, np.zeros(60), 0, [everybody[:1]])
+        state.remove(everybody[:4], 1)
+        integers.forget([everybody[1:3], everybody[3:4]])
+        floats = grams.BlockGrams(vectors, np.zeros(3, dtype=np.int64))
+        between = covariance._Descent(floats, state, limit, plain, integers)
+        monkeypatch.setattr(between, "_collect", lambda ell, at=between: bool(at._take_out(everybody[4:6], ell)))
+        assert between.run(0, None) == 0
+        assert (integers.kept is None) == (most < 6)
+        whitening = covariance._whitening(state, floats, integers)
+        assert whitening is not None
+        at = covariance._Descent(floats, state, limit, whitening, integers)
+        at._bar = 0.0
+        assert at._collect(0)
+        values, denominator = QuadraticForm(gram(vectors.take(everybody[6:]), unit), unit).values(
+            integer_rows(vectors.take(at._index), unit)
+        )
+        left = [Fraction(1, 2) - Fraction(value, denominator) for value in values]
+        assert len(at._index) == 54
+        assert at._asked.all() == (most > 6)
+        assert all(Fraction(margin) <= own for margin, own in zip(at._margin.tolist(), left, strict=True))
+        at.run(0, None)
+        assert not any(own < 0 and state.alive[i] for i, own in zip(everybody[6:], left, strict=True))
+
+
+@pytest.mark.parametrize("family", CHAINS)
+def test_margins_hold_at_every_step(family: Family, looked_at: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many who go before what they add is known, few sums before these start anew, and one base after the other."""
+    x = family(np.random.default_rng(1), 600, 8)
+    lam = first_norm(x)
+    assert lam is not None
+    monkeypatch.setattr(covariance, "_MANY", 20)
+    monkeypatch.setattr(covariance, "_MOST_STEPS", 10)
+    result = fastimpl.stable_covariance(x, lam, 98)
+    assert np.count_nonzero(result.entry_level) == 600 // 6
+    assert looked_at["grown"] > 100

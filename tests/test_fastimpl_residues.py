@@ -107,9 +107,30 @@ def test_each_limit_is_needed(wrong: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_integers_that_are_alike_modulo_the_first_and_the_last_prime_are_told_apart() -> None:
-    """1 and -54, modulo 5, 7 and 11; each of them twice."""
+    """1 and -54, modulo 5, 7 and 11; each of them twice. -54 = 1 - 4 * 5 - 5 * 7 = 1 + 3 * 5 - 2 * 5 * 7."""
     columns = np.array([[1.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 1.0], [1.0, 2.0, 1.0], [0.0, 0.0, 0.0]])
-    assert residues._signs(columns.T.copy(), [5, 7, 11]).tolist() == [1, -1, 1, -1, 0]
+    digits, places = residues._last_digits(columns.T.copy(), [5, 7, 11])
+    assert digits.tolist() == [1, -2, 1, -2, 0]
+    assert places.tolist() == [0, 2, 0, 2, 0]
+
+
+@pytest.mark.parametrize("power", [0, 300, 1500])
+@pytest.mark.parametrize("d", [1, 3])
+def test_margins_are_lower_bounds_of_the_right_sign(d: int, power: int) -> None:
+    """And hardly smaller than they must be: to bars that are reached, missed by one, or far away."""
+    rng = np.random.default_rng([d, power])
+    matrix, rows, denominator = definite(rng, d, 40), integers(rng, (6, d), 40), 1 << power
+    distances = IntegerDistances(fmpz_mat(matrix), [[0] * d])
+    forms = [form(matrix, x, [0] * d) for x in rows]
+    seen = set()
+    for bar in (q + step for q in forms for step in (-1, 0, 1, 12345, 1 << 70)):
+        for q, found in zip(forms, distances.below(rows, bar, denominator).tolist(), strict=True):
+            assert (found < 0) == (q > bar)
+            if q <= bar and power < 1000:
+                assert (bar - q) <= 3 * denominator * Fraction(found) * (1 + Fraction(1, 1 << 40))
+            assert q > bar or denominator * Fraction(found) <= bar - q
+            seen.add((q > bar) - (q < bar))
+    assert seen == {-1, 0, 1}
 
 
 # Rows that need them --------------------------------------------------------------------------------------------------
