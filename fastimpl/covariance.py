@@ -12,13 +12,15 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from flint import fmpz_mat
 from numpy.typing import NDArray
 
-from fastimpl import certified
+from fastimpl import balls, certified
+from fastimpl.balls import BallForm, at_most
 from fastimpl.certified import Bounds, Growth, Removal, Whitening
 from fastimpl.exact import QuadraticForm, column_units, integer_rows, rounded
 from fastimpl.grams import BlockGrams, KeptGram, Watch, blocks, usual_shift
@@ -67,6 +69,7 @@ _MOST_STEPS = 1 << 10  # bounds on growth that are added up before margins start
 _FRESHENED = 16  # of these, until upper bounds come from margins once more
 _FEWEST_ASKED = 4  # candidates that integers are asked about once more
 _FEW_GO = 32  # if one in so many of those who are asked once more goes, more are asked in the same set
+_FEW_SETS = 4  # sets that integers are asked about before balls are
 _FEW_KINDS = 8  # vectors that may as well all be different
 _NONE, _FIRST = np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
 _ROOM = 1 << 24  # bytes that candidates may take, if eight a vector are not more
@@ -330,16 +333,20 @@ class _ExactGram:
 
     def __init__(self, vectors: Vectors) -> None:
         self._vectors = vectors
-        self._unit: NDArray[np.int64] | None = None
         self._members, self._size = np.empty(0, dtype=bool), 0
         self._form: QuadraticForm | None = None
         self.kept: _Kept | None = None
+        self._sets, self._asked = 0, 0  # how many sets integers were asked about, and how many the last one had
+        self._balls: BallForm | None = None
+        self._in_balls, self._steps = self._members, 0  # whose form that is, and how often it has followed from another
+
+    @cached_property
+    def _unit(self) -> NDArray[np.int64]:
+        return column_units(self._vectors)
 
     def form(self, alive: NDArray[np.bool_]) -> QuadraticForm:
         """V -> v^T G^-1 v for the Gram matrix G of the vectors ``alive``."""
         size, before = int(np.count_nonzero(alive)), self._size
-        if self._unit is None:
-            self._unit = column_units(self._vectors)
         if self._form is None or before - size > size:
             self._form = QuadraticForm(self._gram(alive), self._unit)
         elif size == before:
@@ -355,11 +362,49 @@ class _ExactGram:
     def _gram(self, members: NDArray[np.bool_]) -> fmpz_mat:
         return exact_sums(self._vectors, Sparse.without(members), self._unit)[0]
 
-    def exceed(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> _Answer:
-        """Which vectors of ``index`` have a form above the threshold, decided exactly, and what is known of the forms."""
-        form, together = self.form(alive), max(_FEWEST_TOGETHER, _TOGETHER // self._vectors.width)
-        parts = [self._exceed(form, index[part], threshold) for part in blocks(len(index), together)]
-        return parts[0] if len(parts) == 1 else _Answer(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    def exceed(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio, *, enough: bool = False) -> _Answer:
+        """Which vectors of ``index`` have a form above the threshold, decided exactly, and what is known of the forms.
+
+        With ``enough`` others need not be said to be above where some are.
+        """
+        size = int(np.count_nonzero(alive))
+        self._sets, self._asked = self._sets + (size != self._asked), size
+        if self._sets <= _FEW_SETS or len(index) > _FEWEST_TOGETHER:
+            return self._exceed(alive, index, threshold)
+        answer, unsure = self._told_by_balls(alive, index, threshold)
+        if len(unsure) and not (enough and answer.above.any()):
+            for column, own in zip(answer, self._exceed(alive, index[unsure], threshold), strict=True):
+                column[unsure] = own
+        return answer
+
+    def _told_by_balls(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> tuple[_Answer, Indices]:
+        """The same, as far as balls tell, and of whom they do not tell it."""
+        form = self._ball_form(alive)
+        if form is None:
+            nothing = np.zeros(len(index))
+            return _Answer(nothing > 0, nothing, nothing + np.inf, nothing), np.arange(len(index))
+        forms = form.values(integer_rows(self._vectors.take(index), self._unit))
+        left = balls.below(forms, threshold)
+        lower, upper, margin = (np.array(list(map(at_most, v))) for v in (forms, [-q for q in forms], left))
+        above = np.array([bool(v < 0) for v in left])
+        answer = _Answer(above, np.maximum(lower, 0.0), -upper, np.maximum(margin, 0.0))
+        unsure = np.flatnonzero([not (v < 0 or v >= 0) for v in left])
+        certified.note("exact", len(index) - len(unsure))
+        return answer, unsure
+
+    def _ball_form(self, alive: NDArray[np.bool_]) -> BallForm | None:
+        """The form of :meth:`form` between balls: from the one before, or from integers."""
+        gone = np.flatnonzero(self._in_balls > alive) if self._balls is not None else _NONE
+        self._steps += len(gone)
+        if self._balls is not None and len(gone) <= _PENDING and self._steps <= _MOST_STEPS:
+            for row in integer_rows(self._vectors.take(gone), self._unit):
+                self._balls = self._balls and self._balls.without(row)
+        else:
+            self._balls = None
+        if self._balls is None:
+            self._balls, self._steps = BallForm.of(self.form(alive).matrix), 0
+        self._in_balls = alive.copy()
+        return self._balls
 
     def margins(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> Floats | None:
         """How far forms are below the threshold, by residues: see :meth:`IntegerDistances.below`.
@@ -384,7 +429,12 @@ class _ExactGram:
             if sum(map(len, self.kept.gone)) > _MOST_PENDING:
                 self.kept = None
 
-    def _exceed(self, form: QuadraticForm, index: Indices, threshold: Ratio) -> _Answer:
+    def _exceed(self, alive: NDArray[np.bool_], index: Indices, threshold: Ratio) -> _Answer:
+        form, together = self.form(alive), max(_FEWEST_TOGETHER, _TOGETHER // self._vectors.width)
+        parts = [self._by_integers(form, index[part], threshold) for part in blocks(len(index), together)]
+        return parts[0] if len(parts) == 1 else _Answer(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _by_integers(self, form: QuadraticForm, index: Indices, threshold: Ratio) -> _Answer:
         vectors = self._vectors.take(index)
         where, kind = distinct(vectors) if len(index) > _FEW_KINDS else (np.arange(len(index)),) * 2
         numerators, denominator = form.values(integer_rows(vectors.take(where), form.unit))
@@ -1048,7 +1098,7 @@ class _Descent:
         margin = self._integers.margins(alive, index, threshold) if near else None
         if margin is None:
             above, self._bounds.lower[part], self._bounds.upper[part], margin = self._integers.exceed(
-                alive, index, threshold
+                alive, index, threshold, enough=True
             )
         else:
             above = margin < 0

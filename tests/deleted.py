@@ -43,7 +43,7 @@ def delete_float_path(patch: pytest.MonkeyPatch) -> None:
 def guess_in_floats(patch: pytest.MonkeyPatch) -> None:
     """What the bounds leave open is decided as everybody decides it: in float64, with whatever rounding there is."""
 
-    def exceed(self: Any, alive: Indices, index: Indices, threshold: Ratio) -> covariance._Answer:
+    def exceed(self: Any, alive: Indices, index: Indices, threshold: Ratio, **_: bool) -> covariance._Answer:
         y = self._vectors.take(alive).rounded()
         forms = _forms(y.T @ y, self._vectors.take(index))
         bar = threshold.numerator / threshold.denominator
@@ -60,7 +60,7 @@ def guess_in_floats(patch: pytest.MonkeyPatch) -> None:
 def decide_open_ones(patch: pytest.MonkeyPatch, *, out: bool) -> None:
     """What the bounds leave open is out, or in, always."""
 
-    def exceed(_: Any, __: Indices, index: Indices, ___: Ratio) -> covariance._Answer:
+    def exceed(_: Any, __: Indices, index: Indices, ___: Ratio, **____: bool) -> covariance._Answer:
         nothing = np.zeros(len(index))
         return covariance._Answer(np.full(len(index), out), nothing, nothing + (np.inf if out else 0.0), nothing)
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from numpy.typing import NDArray
 
-from fastimpl import certified, covariance, limits, mean, rows, screen, sums
+from fastimpl import balls, certified, covariance, limits, mean, rows, screen, sums
 from fastimpl.certified import Bounds, Lengths, Whitening
 from fastimpl.exact import QuadraticForm, column_units, gram, integer_rows, inverse_root
 from fastimpl.grams import BlockGrams, usual_shift
@@ -815,6 +816,12 @@ def bound_from_margin_statement() -> bool:
     )
 
 
+def ball_statement() -> bool:
+    """The float is at most every number of a ball, with however many digits balls are computed."""
+    with ctx.workprec(200):
+        return all(Fraction(balls.at_most(arb(p) / q)) <= Fraction(p, q) for p in range(1, 30) for q in range(1, 30))
+
+
 def descent_of(forms: Floats) -> covariance._Descent:
     """A descent with candidates of which nothing but bounds on their forms is known."""
     at, count = covariance._Descent.__new__(covariance._Descent), len(forms)
@@ -952,6 +959,7 @@ STATEMENTS: dict[str, Callable[[], bool]] = {
     "budget spent": spent_statement,
     "gone since": gone_statement,
     "margin": margin_statement,
+    "float below a ball": ball_statement,
     "bound from a margin": bound_from_margin_statement,
     "sums of four rows": four_rows_statement,
     "sums from slices": lambda: slices_statement(2048),

@@ -33,6 +33,7 @@ MODULES = (
     "rows",
     "grams",
     "sums",
+    "balls",
 )
 CONSTANTS = {"UNIT_ROUNDOFF", "_ROUNDING"}
 SAFE = "_SAFE"

@@ -152,6 +152,7 @@ KILLS: dict[str, Kill] = {
     "certified.removal_bounds: stretch * error": Kill("moved vector after a removal"),
     "limits.enclose: math.nextafter(nearest, -math.inf)": Kill("thresholds", why=A_STEP),
     "limits.enclose: math.nextafter(nearest, math.inf)": Kill("thresholds", why=A_STEP),
+    "balls.at_most: math.nextafter(lower, -math.inf)": Kill("float below a ball", why=A_STEP),
     "limits._hyperbolic_sides: np.nextafter(nearest, 0.0)": Kill("outlier thresholds", why=A_STEP),
     "limits._hyperbolic_sides: np.nextafter(nearest, np.inf)": Kill("outlier thresholds", why=A_STEP),
     "limits._powers: math.nextafter(_float(low, down), -math.inf)": Kill("powers", why=A_STEP),

@@ -28,6 +28,7 @@ GREEN = {
     "exact::": "exact arithmetic by itself",
     "limits::": "thresholds: how they are enclosed has nothing to do with data",
     "ptr::": "the law of the test and its coin see a score, no data",
+    "balls::": "bounds of many digits by themselves; no stage runs",
     "bounds::": "each bound is evaluated by itself beside exact values; no stage runs",
     # Paths taken away by the test itself.
     "edges::test_no_family_stays_green_without_the_": "deletes a path itself",

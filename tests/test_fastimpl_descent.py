@@ -52,9 +52,9 @@ def happened(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         seen["windows"] += 0 <= end < ell and not self._covers(end)
         return end
 
-    def counted_exceed(*args: Any) -> Any:
+    def counted_exceed(*args: Any, **options: Any) -> Any:
         seen["asked"] += 1
-        return exceed(*args)
+        return exceed(*args, **options)
 
     def counted_decide(self: Any, ell: int) -> int:
         left, asked = self._state.left, seen["asked"]
@@ -259,6 +259,49 @@ def test_integers_are_asked_a_few_questions_for_each_link(family: Family) -> Non
         result = fastimpl.stable_covariance(x, lam, 98)
     assert np.count_nonzero(result.entry_level) == links
     assert links <= decided["exact"] <= 8 * links
+
+
+@pytest.fixture
+def in_balls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Balls are asked before integers from the first set on; counts whom they tell, and whom not."""
+    seen: Counter[str] = Counter()
+    tell = covariance._ExactGram._told_by_balls
+
+    def counted(self: Any, alive: NDArray[np.bool_], index: NDArray[np.int64], threshold: Any) -> Any:
+        answer, unsure = tell(self, alive, index, threshold)
+        seen["told"] += len(index) - len(unsure)
+        seen["not told"] += len(unsure)
+        seen["from another"] += self._steps > 0
+        return answer, unsure
+
+    monkeypatch.setattr(covariance, "_FEW_SETS", 0)
+    monkeypatch.setattr(covariance._ExactGram, "_told_by_balls", counted)
+    return seen
+
+
+def test_balls_change_no_level(in_balls: Counter[str]) -> None:
+    for kind in KINDS:
+        for seed in range(40):
+            y, lam, k = a_case(kind, seed)
+            fast, exact = fastimpl.stable_second_moment(y, lam, k), refimpl.stable_second_moment(y, lam, k)
+            assert (tuple(fast.entry_level), fast.score) == (exact.entry_level, exact.score)
+    assert in_balls["told"] > 50
+    assert in_balls["not told"] > 50
+
+
+@pytest.mark.parametrize("steps", [3, 1 << 10])
+def test_balls_tell_of_the_links_of_a_chain(
+    steps: int, in_balls: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From one set to the next, or started anew now and then; integers tell of ties only."""
+    monkeypatch.setattr(covariance, "_MOST_STEPS", steps)
+    x = crossed_chain_beside_ties(np.random.default_rng(1), 600, 8)
+    lam = first_norm(x)
+    assert lam is not None
+    fast, exact = fastimpl.stable_covariance(x, lam, 98), refimpl.stable_covariance(x.tolist(), lam, 98)
+    assert tuple(fast.entry_level) == exact.entry_level
+    assert in_balls["told"] >= 100
+    assert in_balls["from another"] > 50
 
 
 # What bounds say ------------------------------------------------------------------------------------------------------
