@@ -39,14 +39,16 @@ from fastimpl.rows import (
     as_square,
     distinct,
     narrowest,
+    new_array,
     pairs,
     positive,
     require_finite,
     stands_out,
+    touch,
 )
 from fastimpl.screen import OPEN, Screen, centre_of, first_true, tight_centre
 from fastimpl.sums import exact_sums
-from fastimpl.threads import one_blas_thread, share, thread_count
+from fastimpl.threads import meanwhile, one_blas_thread, share, thread_count
 from refimpl.parameters import (
     REPAIRED,
     Edition,
@@ -319,12 +321,13 @@ def mean_result(
     def hopeless(missing: Indices) -> bool:
         return all(edition.level_score(int(missing[ell]), ell) >= k for ell in edition.score_levels(k, None))
 
-    cores = core_levels(metric, reference, limits, allowed, hopeless if early else None)
+    room = new_array(n, np.float64) if thread_count(x.size) > 1 and not early else None
+    cores = core_levels(metric, reference, limits, allowed, hopeless if early else None, room)
     if cores is None:
         return _nothing(n, d, k, len(levels))
     table = level_counts(np.arange(len(levels) + 1), edition.weight_levels(k, None))
     total = int(table @ cores.entry.histogram(len(levels) + 1))
-    weights, narrow = cores.entry.spelled_out(table / max(total, 1))
+    weights, narrow = cores.entry.spelled_out(table / max(total, 1), room)
     mean = cores.weighted_mean(table, total) if total else np.zeros(d)
     return StableMeanResult(mean, score_of(cores.entry, k, edition), weights, narrow)
 
@@ -393,17 +396,19 @@ def core_levels(
     limits: Thresholds,
     allowed: Sequence[int],
     halt: Callable[[Indices], bool] | None = None,
+    room: Floats | None = None,
 ) -> Cores | None:
     """For each row the least level ell at which at most allowed[ell] reference rows have a form above limits[ell].
 
     One more than the last level where there is none. ``halt``, if given, is asked after every batch of rows whether to stop,
-    with the number of rows so far that are surely not in at each level; then None.
+    with the number of rows so far that are surely not in at each level; then None. ``room``, if given, is touched.
     """
     counts = np.array(allowed, dtype=np.int64)
     x, whitening = metric.points, metric.whitening
     assert whitening is not None
-    rows = Centred(x, tight_centre(x[reference], whitening, limits, counts))
-    screen, parts = Screen(rows, reference, whitening, limits, counts), blocks(len(x), rows.step)
+    screen = _screen(metric, reference, limits, counts, room)
+    rows, levels = screen.rows, screen.levels
+    parts = blocks(len(x), rows.step)
     sums, stop = np.zeros((len(parts), x.shape[1])), Event()
 
     def work(part: Iterator[int]) -> Screen:
@@ -422,13 +427,29 @@ def core_levels(
     if stop.is_set() or (halt is not None and halt(missing)):
         certified.note(screen.decider, int(missing[0]))
         return None
-    doubtful, levels = sum(own.doubtful for own in done), screen.levels
+    doubtful = sum(own.doubtful for own in done)
     certified.note(screen.decider, len(x) - doubtful)
     if doubtful:
         resolver = _Resolver(metric, reference, whitening, limits, counts, screen)
         for index in _still_open(levels, max(_AT_ONCE, _TOGETHER // x.shape[1])):
             levels[index] = resolver.at(index)
     return Cores(Dense(levels, int(levels[len(levels) // 2])), rows, sums, screen.cleared)
+
+
+def _screen(metric: Metric, reference: Indices, limits: Thresholds, allowed: Indices, room: Floats | None) -> Screen:
+    """A screen of all rows; meanwhile the array for their levels is filled with zeros, and ``room`` is touched."""
+    x, whitening = metric.points, metric.whitening
+    assert whitening is not None
+    levels = new_array(len(x), narrowest(len(limits.exact)))
+
+    def clear() -> None:
+        levels.fill(0)
+        if room is not None:
+            touch(room)
+
+    with meanwhile(clear, thread_count(x.size)):
+        rows = Centred(x, tight_centre(x[reference], whitening, limits, allowed))
+        return Screen(rows, reference, whitening, limits, allowed, levels)
 
 
 def _still_open(levels: NDArray[np.integer[Any]], count: int) -> Iterator[Indices]:

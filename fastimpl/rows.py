@@ -39,6 +39,7 @@ __all__ = [
     "positive",
     "require_finite",
     "stands_out",
+    "touch",
 ]
 
 Floats = NDArray[np.float64]
@@ -54,7 +55,7 @@ _PART = 1 << 16  # integers that are looked at together
 _FEW = 256  # one in so many is few
 _WRITTEN = 3  # numbers read in the time of one that is written where nothing has been before
 _WORD = 8  # bytes that are compared at once
-_HUGE_PAGE = 1 << 21  # bytes
+_PAGE, _HUGE_PAGE = 1 << 12, 1 << 21  # bytes
 _LARGE = 3 << 19  # bytes of an array, from which huge pages pay
 
 
@@ -467,10 +468,13 @@ class Dense(Sparse):
         """The sum of all the integers."""
         return sum(int(self.block(part).sum()) for part in _parts(self.size))
 
-    def spelled_out(self, table: Floats) -> tuple[Floats, NDArray[np.integer[Any]]]:
-        """For every vector ``table[value]``, and the value: the very array of the levels, if they stand for themselves."""
+    def spelled_out(self, table: Floats, room: Floats | None = None) -> tuple[Floats, NDArray[np.integer[Any]]]:
+        """For every vector ``table[value]``, and the value: the very array of the levels, if they stand for themselves.
+
+        What is new is written to ``room``, if there is one.
+        """
         values = self.dense().astype(narrowest(len(table) - 1), copy=False)
-        weights, few = new_array(self.size, np.float64), self._few
+        weights, few = new_array(self.size, np.float64) if room is None else room, self._few
 
         def fill(part: range) -> None:
             for block in _parts(part.stop, part.start):
@@ -588,6 +592,11 @@ def new_array(size: int, kind: type[Scalar]) -> NDArray[Scalar]:
     room = np.empty(count + (-count % _HUGE_PAGE if 2 * over >= _HUGE_PAGE else 0) + _HUGE_PAGE, dtype=np.uint8)
     start = -room.ctypes.data % _HUGE_PAGE
     return room[start : start + count].view(kind)
+
+
+def touch(array: NDArray[Any]) -> None:
+    """Write to every page of an array that is not filled yet, so that whoever fills it need not wait for the system."""
+    array.view(np.uint8)[::_PAGE] = 0
 
 
 def new_arrays(shape: tuple[int, ...], *kinds: type[np.generic]) -> list[NDArray[Any]]:

@@ -8,6 +8,7 @@ computed, first of some coordinates and, where these do not do, of all.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -16,9 +17,8 @@ from numpy.typing import NDArray
 
 from fastimpl import certified
 from fastimpl.certified import Lengths, Whitening
-from fastimpl.grams import blocks
 from fastimpl.limits import Thresholds
-from fastimpl.rows import Centred, Floats, Indices, Vectors, narrowest, new_array, require_finite
+from fastimpl.rows import Centred, Floats, Indices, Vectors, narrowest, require_finite
 
 __all__ = ["OPEN", "Screen", "centre_of", "first_true", "tight_centre"]
 
@@ -29,6 +29,7 @@ OPEN = -1  # stands for a level that bounds leave open
 _BATCH = 8192
 _CHUNK = 512  # rows whose products are counted together, at most
 _PRODUCTS = 5 << 17  # of them: fewer rows for many reference rows
+_FEW_PRODUCTS = 1 << 16  # of them: what is worth a call of BLAS
 _OUTLIERS = 64  # times the bar: squared lengths of rows that sums leave out at once, as they will mostly in the end
 _EIGHTHS = (2, 4, 6)  # of the coordinates: partial products
 _PARTS_FROM = 32  # columns from which these pay
@@ -87,19 +88,20 @@ def tight_centre(points: Floats, whitening: Whitening, limits: Thresholds, allow
 
 
 class _Batch(NamedTuple):
-    """Rows, by rising length, whose level their lengths leave open."""
+    """Rows by rising length, with bounds on it."""
 
     z: NDArray[Any]
     squares: Floats
-    radius: Floats
-    least: Indices
-    most: Indices
+    radius: Floats  # the greatest length
+    shortest: Floats
 
     def take(self, part: Indices) -> _Batch:
         """Some of the rows."""
-        return _Batch(
-            self.z.take(part, axis=0), self.squares[part], self.radius[part], self.least[part], self.most[part]
-        )
+        return _Batch(self.z.take(part, axis=0), self.squares[part], self.radius[part], self.shortest[part])
+
+    def part(self, first: int, last: int) -> _Batch:
+        """Some consecutive rows."""
+        return _Batch(*(column[first:last] for column in self))
 
 
 class Screen:
@@ -112,12 +114,20 @@ class Screen:
     lo_i > far_ell + (the (allowed+1)-th smallest hi_j), or if hi_i < (the (allowed+1)-th largest lo_j) - far_ell. Running
     maxima and minima over the levels make these limits monotone, on the safe side. A length that is not a number or infinite
     has hi = infinity and, since v^T G^-1 v >= v_l^2/G_ll for each coordinate, lo = max_l |S v|_l/g_l.
+
+    The levels are written to an array of zeros, if one is given.
     """
 
     def __init__(
-        self, rows: Centred, reference: Indices, whitening: Whitening, limits: Thresholds, allowed: Indices
+        self,
+        rows: Centred,
+        reference: Indices,
+        whitening: Whitening,
+        limits: Thresholds,
+        allowed: Indices,
+        levels: NDArray[np.integer[Any]] | None = None,
     ) -> None:
-        self._rows, self._allowed, self._whitening = rows, allowed, whitening
+        self.rows, self._allowed, self._whitening = rows, allowed, whitening
         count = len(limits.exact)
         self._near = np.sqrt(limits.below * (1 - whitening.epsilon)) * _SAFE
         self._far = np.sqrt(limits.above * (1 + whitening.epsilon)) / _SAFE
@@ -133,7 +143,7 @@ class Screen:
         self._bar = self.lengths.bar(bar**2 if bar < 2.0**400 else 1.0)
         self._cut = _OUTLIERS * self._bar if self._bar > 0 else math.inf
         self._products = _Products(z, self._hi, self._lo, self.lengths, self._near, self._far)
-        self.levels = new_array(len(rows), narrowest(count))
+        self.levels = np.zeros(len(rows), dtype=narrowest(count)) if levels is None else levels
         self.cleared = np.zeros((-(-len(rows) // rows.step), -(-rows.step // 8)), dtype=np.uint8)
         self.forget()
 
@@ -187,7 +197,8 @@ class Screen:
         ValueError for rows that are not finite: they have no length.
         """
         q = self.lengths.of(block)
-        self.levels[block] = self._bulk
+        if self._bulk:
+            self.levels[block] = self._bulk
         rest = (~(q <= self._bar)).nonzero()[0]  # NaN included
         if not len(rest):
             return
@@ -195,7 +206,7 @@ class Screen:
         self._kept.append((rest + block.start, self.lengths.z.take(rest, axis=0), q))
         longest = np.maximum.reduce(q)
         if not math.isfinite(longest):
-            require_finite("x", self._rows.points[block.start + rest[~np.isfinite(q)]])
+            require_finite("x", self.rows.points[block.start + rest[~np.isfinite(q)]])
         if not longest <= self._cut:  # NaN included
             out = ~(q <= self._cut)
             self.lengths.rows[rest[out]] = 0.0
@@ -206,9 +217,9 @@ class Screen:
 
     def _remember(self, block: slice, out: Indices) -> None:
         """What has been cleared in a block: a bit a row."""
-        mask = np.zeros(self._rows.step, dtype=bool)
+        mask = np.zeros(self.rows.step, dtype=bool)
         mask[out] = True
-        self.cleared[block.start // self._rows.step] = np.packbits(mask)
+        self.cleared[block.start // self.rows.step] = np.packbits(mask)
 
     def settle(self) -> None:
         """Settle the rows that are kept by their lengths and, where these do not do, by inner products."""
@@ -216,29 +227,57 @@ class Screen:
             return
         index, z, q = (np.concatenate(part) for part in zip(*self._kept, strict=True))
         self._kept, self._held = [], 0
+        order = np.argsort(q)  # NaN last
+        index, q = index[order], q[order]
         lo, hi = self.lengths.enclosed(q)
-        lost = np.flatnonzero(~np.isfinite(hi))
-        if lost.size:
-            lo[lost] = _coordinate_length(self._rows.take(index[lost]), self._whitening)
-        most = np.searchsorted(self._inner, hi)
-        inside = len(self._inside) - np.searchsorted(self._inside[::-1], hi, side="right")
-        least = np.maximum(np.searchsorted(self._outer, lo), inside)
-        unsure = np.flatnonzero((least < most) & np.isfinite(hi))
-        unsure = unsure[np.argsort(hi[unsure])]
+        batch = _Batch(z.take(order, axis=0), q.astype(np.float64), hi, lo)
+        self._seen += len(index)
+        tried, sure = self._sure(batch)
+        if sure.any():
+            self._least[tried] += np.count_nonzero(sure)
+            if tried != self._bulk:
+                self.levels[index[sure]] = tried
+            rest = (~sure).nonzero()[0]
+            index, batch = index[rest], batch.take(rest)
+        least, most = self._by_lengths(index, batch)
+        unsure = ((least < most) & np.isfinite(batch.radius)).nonzero()[0]
         if unsure.size:
-            batch = _Batch(
-                z.take(unsure, axis=0), q[unsure].astype(np.float64), hi[unsure], least[unsure], most[unsure]
-            )
-            least[unsure], most[unsure] = self._products.levels(batch, self._allowed)
+            some = batch.take(unsure), least[unsure], most[unsure]
+            least[unsure], most[unsure] = self._products.levels(*some, self._allowed, tried)
         doubt = least < most
         self.doubtful += int(np.count_nonzero(doubt))
         self.levels[index] = np.where(doubt, OPEN, least)
         self._least += np.bincount(least, minlength=len(self._least))
-        self._seen += len(index)
+
+    def _sure(self, batch: _Batch) -> tuple[int, NDArray[np.bool_]]:
+        """The least level that any row can be in, -1 if that is of no use, and which rows are sure to be in: mostly nearly all.
+
+        Of those no more need be known. *Statement.* At a level with a negative number of far reference rows allowed nobody is
+        in; at the first other level a row is, if it is surely near all reference rows but as many as are allowed.
+        """
+        level = int((self._allowed >= 0).argmax())  # 0 if there is none
+        sure = np.zeros(len(batch.radius), dtype=bool)
+        if not self._products.tells(level, self._allowed):
+            return -1, sure
+        short = int(np.searchsorted(batch.radius, self._inner[level], side="right"))
+        known = int(np.searchsorted(batch.radius, np.inf))
+        last = int(np.searchsorted(batch.shortest[:known], self._outer[level], side="right"))  # the others are not in
+        sure[:short] = True
+        sure[short:last] = ~self._products.beyond(batch.part(short, last), level)
+        return level, sure
+
+    def _by_lengths(self, index: Indices, batch: _Batch) -> tuple[Indices, Indices]:
+        """Least and greatest possible level of each row, as far as lengths tell."""
+        lo, hi = batch.shortest, batch.radius
+        lost = np.flatnonzero(~np.isfinite(hi))
+        if lost.size:
+            lo[lost] = _coordinate_length(self.rows.take(index[lost]), self._whitening)
+        inside = len(self._inside) - np.searchsorted(self._inside[::-1], hi, side="right")
+        return np.maximum(np.searchsorted(self._outer, lo), inside), np.searchsorted(self._inner, hi)
 
     def bounds(self, rows: Floats) -> tuple[Floats, Floats]:
         """Bounds on D_ij^2 for a few rows and all reference rows, in ``order``, which compare with ``limits``."""
-        lengths = self.lengths.among(Centred(rows, self._rows.centre))
+        lengths = self.lengths.among(Centred(rows, self.rows.centre))
         q = lengths.of(slice(0, len(rows)))
         return self._products.bounds(lengths.z, q, np.isfinite(lengths.enclosed(q)[1]))
 
@@ -308,21 +347,30 @@ class _Products:
             tails[:, 0] = _tail(self._r, part)
             self._rights.append(np.column_stack([tails, self._right[:, : 2 + part]]))
 
-    def levels(self, batch: _Batch, allowed: Indices) -> tuple[Indices, Indices]:
-        """Least and greatest possible level of each row of a batch."""
-        first = int(batch.least.min())
+    def tells(self, level: int, allowed: Indices) -> bool:
+        """Whether products can tell that a row is in at a level: as many may be far as have none."""
+        return bool(allowed[level] >= len(self._hi) - self._finite)
+
+    def beyond(self, batch: _Batch, level: int) -> NDArray[np.bool_]:
+        """Which rows are not surely near all the reference rows that have products, at a level."""
+        return self._beyond_limit(batch, self._s * batch.squares + self._tiny, level, float(self._upper[level]))
+
+    def levels(
+        self, batch: _Batch, least: Indices, most: Indices, allowed: Indices, tried: int
+    ) -> tuple[Indices, Indices]:
+        """Least and greatest possible level of each row of a batch, from those that lengths tell; ``beyond`` was ``tried``."""
+        first = int(least.min())
         slack = self._s * batch.squares + self._tiny
         allowed_most = allowed - (len(self._hi) - self._finite)
         goal = max(first, int(np.searchsorted(allowed_most, 0)))
-        least, most = batch.least.copy(), batch.most.copy()
         rest = np.arange(len(least))
-        if goal < len(self._near):
+        if tried < goal < len(self._near):
             far = self._beyond_limit(batch, slack, first, float(self._upper[goal]))
             most[~far] = np.minimum(most[~far], goal)
             rest = np.flatnonzero(far | (least < goal))
         for start in range(0, len(rest), self._chunk):
             part = rest[start : start + self._chunk]
-            low, high = self._counted(batch.take(part), slack[part], allowed, allowed_most)
+            low, high = self._counted(batch.take(part), int(least[part].min()), slack[part], allowed, allowed_most)
             least[part], most[part] = np.maximum(least[part], low), np.minimum(most[part], high)
         return least, np.maximum(most, least)
 
@@ -347,13 +395,27 @@ class _Products:
         inner = self._near[first] * _SAFE - float(radius[-1])
         return min(int(np.searchsorted(self._hi, inner, side="right")), self._finite)
 
+    def _runs(self, radius: Floats, first: int) -> Iterator[tuple[slice, int]]:
+        """Rows that are multiplied together, and the first reference row for them: more of those that need few of these."""
+        begin = 0
+        while begin < len(radius):
+            stop = min(len(radius), begin + 2 * self._chunk)
+            start = self._start(radius[:stop], first)
+            while stop < len(radius):
+                more = min(len(radius), 2 * stop - begin)
+                earlier = self._start(radius[:more], first)
+                if (more - begin) * (self._finite - earlier) > _FEW_PRODUCTS:
+                    break
+                stop, start = more, earlier
+            yield slice(begin, stop), start
+            begin = stop
+
     def _beyond_limit(self, batch: _Batch, slack: Floats, first: int, limit: float) -> NDArray[np.bool_]:
         """Which rows are not surely within ``limit`` of all reference rows that are not surely near."""
         far = np.zeros(len(slack), dtype=bool)
         own = batch.squares + slack
         *lefts, whole = self._lefts(batch.z, own)
-        for rows in blocks(len(own), 2 * self._chunk):
-            start = self._start(batch.radius[rows], first)
+        for rows, start in self._runs(batch.radius, first):
             cuts = self._cuts(float(own[rows][-1]), start, limit)
             unsure = np.zeros(rows.stop - rows.start, dtype=bool)
             for right, some, low, high in zip(self._rights, lefts, cuts, cuts[1:], strict=False):
@@ -394,10 +456,10 @@ class _Products:
         return cuts
 
     def _counted(
-        self, batch: _Batch, slack: Floats, allowed: Indices, allowed_most: Indices
+        self, batch: _Batch, first: int, slack: Floats, allowed: Indices, allowed_most: Indices
     ) -> tuple[Indices, Indices]:
         """Levels from the pairs that are not surely near at the least level."""
-        count, first = len(self._upper), int(batch.least.min())
+        count = len(self._upper)
         start, radius = self._start(batch.radius, first), float(batch.radius[-1])
         beyond = self._lo[self._finite :] > (radius + self._far[-1]) / _SAFE
         allowed_least = allowed - int(np.count_nonzero(beyond))
@@ -407,7 +469,8 @@ class _Products:
         twice = 2 * (slack[:, None] + self._slack[start:])
         out = np.count_nonzero(upper - twice > self._lower[-1], axis=1)
         inner = np.flatnonzero(out <= allowed_least[-1])
-        row, column = np.nonzero(upper[inner] > self._upper[first])
+        over = np.flatnonzero((upper if len(inner) == len(upper) else upper[inner]) > self._upper[first])
+        row, column = np.divmod(over, upper.shape[1])  # sooner than in two dimensions
         pair = upper[inner[row], column].astype(np.float64)
         least_pair = np.searchsorted(self._lower, pair - twice[inner[row], column])
         least[inner] = _levels_from_pairs(row, least_pair, len(inner), allowed_least)
@@ -419,10 +482,7 @@ def _over(left: NDArray[Any], right: NDArray[Any], limit: float) -> NDArray[np.b
     """Which rows of left right^T have an entry that is not at most ``limit``."""
     if not (len(left) and len(right)):
         return np.zeros(len(left), dtype=bool)
-    product = left @ right.T
-    if product.max() <= limit:  # false for NaN; three times as fast as row by row
-        return np.zeros(len(left), dtype=bool)
-    return np.asarray(~(product.max(axis=1) <= limit))
+    return np.asarray(~((right @ left.T).max(axis=0) <= limit))  # numpy is quick at the first axis; NaN included
 
 
 def _tail(z: NDArray[Any], part: int) -> Floats:
@@ -433,10 +493,12 @@ def _tail(z: NDArray[Any], part: int) -> Floats:
 
 def _levels_from_pairs(row: Indices, pair_level: Indices, rows: int, allowed: Indices) -> Indices:
     """For each row the least ell at which at most allowed[ell] of its pairs are of a level above ell; others are near."""
-    count = len(allowed)
+    top, count = int(pair_level.max(initial=0)), len(allowed)
+    if top < count and allowed[top] >= 0:  # there everybody is in
+        count = top + 1
     table = np.bincount(row * (count + 1) + pair_level, minlength=rows * (count + 1)).reshape(rows, count + 1)
     far = table.sum(axis=1, keepdims=True) - np.cumsum(table, axis=1)[:, :count]
-    return first_true(far <= allowed)
+    return first_true(far <= allowed[:count])
 
 
 def first_true(inside: NDArray[np.bool_]) -> Indices:

@@ -25,7 +25,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_blas_thread", "share", "spread", "thread_count"]
+__all__ = ["meanwhile", "one_blas_thread", "share", "spread", "thread_count"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -127,6 +127,20 @@ def share(work: Callable[[Iterator[int]], T], count: int, threads: int) -> list[
                 yield turns.popleft()
 
     return _at_once([partial(work, own()) for _ in range(max(1, min(threads, count)))])
+
+
+@contextmanager
+def meanwhile(work: Callable[[], None], threads: int) -> Iterator[None]:
+    """Some work is done in a thread of its own, or before if there may be only one, and is done at the end."""
+    if threads == 1:
+        work()
+    started = [_start(work)] if threads > 1 else []
+    try:
+        yield
+    finally:
+        wait(started)
+    for future in started:
+        future.result()
 
 
 def _at_once(jobs: list[Callable[[], T]]) -> list[T]:
