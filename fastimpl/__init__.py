@@ -8,8 +8,8 @@ and releases are float64. This is what one runs on data::
     private_mean(x, epsilon=1, delta="1e-6", lambda_0=20).mean      # d numbers, or None for FAIL
 
 Rooms: ``rows`` (the door), ``blas`` (products), ``grams`` (sums by blocks), ``certified`` (filter), ``exact`` and
-``residues`` (integers), ``balls`` (bounds of many digits), ``covariance``, ``mean`` and its ``screen``, ``moments``, ``ptr``, ``sampling``, ``private``,
-``bench`` (``python -m fastimpl.bench``).
+``residues`` (integers), ``balls`` (bounds of many digits), ``covariance``, ``mean`` and its ``screen``, ``moments``, ``ptr``,
+``sampling``, ``private``, ``bench`` (``python -m fastimpl.bench``).
 """
 
 from fractions import Fraction

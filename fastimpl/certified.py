@@ -24,11 +24,12 @@ from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from flint import fmpz_mat
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtri
 
 from fastimpl.blas import Multiplier
-from fastimpl.exact import QuadraticForm, inverse_root
+from fastimpl.exact import LARGE, QuadraticForm, column_units, integer_rows, inverse_root, root_ratio_pair
 from fastimpl.grams import SCALE, BlockGrams, KeptGram, blocks, column_shift
 from fastimpl.limits import Ratio, Thresholds, enclose, thresholds
 from fastimpl.rows import Dense, Floats, Indices, Sparse, Vectors, new_arrays
@@ -83,7 +84,7 @@ def audit() -> Iterator[Counter[str]]:
     For audits only: the counts depend on the data, are not private, and are part of no result. Counted are rows whose
     level follows from float bounds alone ("direct": of single differences), pairs of rows that pairs of floats tell apart,
     and rows (covariance) or pairs of rows (mean) whose form was computed exactly. "count" are rows of whose distances nothing
-    has to be known: as many reference rows may be far as there are. "F2" and "F3" say how a base was whitened.
+    has to be known: as many reference rows may be far as there are. "F2", "F3" and "F4" say how a base was whitened.
 
     Yields
     ------
@@ -139,6 +140,11 @@ def pair_error(d: int) -> float:
     return 2 * (3 * d + 12) * (d + 6) * UNIT_ROUNDOFF**2
 
 
+def whole_error() -> float:
+    """Of a vector whitened by integers, relative to itself: see :func:`_whiten_by_integers`."""
+    return 8 * UNIT_ROUNDOFF
+
+
 def length_error(d: int, unit: float) -> float:
     """Of a sum of d squares and what is done with it: gamma_{d+2}, and a dozen roundings to spare."""
     return (2 * d + 32) * unit
@@ -161,6 +167,18 @@ def product_error(d: int, unit: float, relative: float) -> float:
 # Whitening ------------------------------------------------------------------------------------------------------------
 
 
+class InIntegers(NamedTuple):
+    """W* itself: for a vector v in units of 2^unit, entry j of W* S v is that of v^T ``columns`` times root_j 2^power_j.
+
+    ``columns`` is an integer matrix; a root is off by 2 u at most.
+    """
+
+    columns: fmpz_mat
+    roots: Floats
+    powers: NDArray[np.int64]
+    unit: NDArray[np.int64]
+
+
 @dataclass(frozen=True, eq=False)
 class Whitening:
     """A float matrix W that whitens G, and how well.
@@ -181,6 +199,12 @@ class Whitening:
     epsilon: float
     units: int
     rest: Floats | None = None
+    whole: InIntegers | None = None
+
+    @property
+    def slow(self) -> bool:
+        """Whether vectors are whitened in another way than by one product of floats."""
+        return self.rest is not None or self.whole is not None
 
     @cached_property
     def relative(self) -> float:
@@ -190,8 +214,11 @@ class Whitening:
         by at most (d + 8 + units) u (magnitude |S v|)_j: d + 1 roundings of product and sum, two of the difference v, two
         of its scaling, ``units`` of W. By Cauchy-Schwarz in the metric G, |S v|_l <= g_l (v^T G^-1 v)^(1/2) <=
         g_l |W* S v| (1 - epsilon)^(-1/2), for every v, whether it is a term of G or not. So the error is at most
-        (d + 8 + units) u | magnitude g |_2 |W* S v| (1 - epsilon)^(-1/2). With ``rest``, see :func:`_whiten_twice`.
+        (d + 8 + units) u | magnitude g |_2 |W* S v| (1 - epsilon)^(-1/2). With ``rest``, see :func:`_whiten_twice`,
+        with ``whole`` :func:`_whiten_by_integers`.
         """
+        if self.whole is not None:
+            return whole_error()
         with np.errstate(over="ignore"):
             spread = float(np.linalg.norm(self.magnitude @ self.size)) / math.sqrt(1 - self.epsilon)
         if self.rest is not None:
@@ -203,8 +230,8 @@ class Whitening:
     @cached_property
     def underflow(self) -> float:
         """A scaled entry may be off by 2^-1074, and is multiplied by W; a product may be off by 2^-1074."""
-        d = len(self.size)
-        return 2.0**-1070 * d * (1.0 + d * float(self.magnitude.max()))
+        d, largest = len(self.size), 0.0 if self.whole is not None else float(self.magnitude.max())
+        return 2.0**-1070 * d * (1.0 + d * largest)
 
     @cached_property
     def transposed(self) -> Floats:
@@ -373,7 +400,8 @@ def exact_whitening(form: QuadraticForm) -> Whitening:
     off by 2^-1004 (:func:`fastimpl.exact.inverse_root`), so ``magnitude`` is kept at 2^-952 there: 3 u 2^-952 is more. An
     entry that overflows is infinite, and then so are the bounds that use it. What the rounding left is kept as ``rest``, to
     2^-104 of the entry, and used where W alone would say little; of an entry below 2^-900 it is good to 2^-1004, which is
-    nothing beside 2^-100 of the column's length, at least 1/g_l >= 2^-(SCALE + 1).
+    nothing beside 2^-100 of the column's length, at least 1/g_l >= 2^-(SCALE + 1). Where that says little, too, the integers
+    of B are kept (``whole``).
     """
     d = form.width
     sizes = [_log2_root(int(form.matrix[j, j])) + int(form.unit[j]) - form.exponent // 2 for j in range(d)]
@@ -382,7 +410,18 @@ def exact_whitening(form: QuadraticForm) -> Whitening:
     magnitude = np.tril(np.maximum(np.abs(w), 2.0**-952))
     size = np.full(d, 2.0 ** (SCALE + 1))  # (S G S)_jj < 2^(2 SCALE + 1)
     plain = Whitening(w, magnitude, shift, size, 0.0, 3)
-    return plain if plain.relative <= _SHARP else replace(plain, rest=rest)
+    if plain.relative <= _SHARP:
+        return plain
+    twice = replace(plain, rest=rest)
+    return twice if twice.relative <= _SHARP or d >= LARGE else replace(plain, whole=_in_integers(form))
+
+
+def _in_integers(form: QuadraticForm) -> InIntegers:
+    """The same without rounding: W* = D^(-1/2) B, and B is integers."""
+    powers = [value.bit_length() // 2 for value in form.factor.diagonal]
+    roots = [root_ratio_pair(1, value, power)[0] for value, power in zip(form.factor.diagonal, powers, strict=True)]
+    scale = form.exponent // 2 - np.array(powers, dtype=np.int64)
+    return InIntegers(fmpz_mat(form.factor.b).transpose(), np.array(roots), scale, form.unit)
 
 
 def _log2_root(square: int) -> int:
@@ -402,6 +441,8 @@ def whiten(vectors: Vectors, whitening: Whitening) -> tuple[Floats, Floats]:
     terms of G. Underflow is added, also of the squares of which this is made; that of the squares of zhat itself is the
     business of norm_bounds.
     """
+    if whitening.whole is not None:
+        return _whiten_by_integers(vectors, whitening.whole)
     if whitening.rest is not None:
         return _whiten_twice(vectors, whitening)
     d = vectors.width
@@ -461,6 +502,31 @@ def _whiten_twice(vectors: Vectors, whitening: Whitening) -> tuple[Floats, Float
     error = 4 * UNIT_ROUNDOFF * (size + underflow_error(d))
     error += pair_error(d) * np.sqrt(np.einsum("ij,ij->i", spread, spread))
     return z, error + 2.0**-1070 * 8 * d * (2.0 ** (SCALE + 60) + float(whitening.magnitude.max()))
+
+
+def _whiten_by_integers(vectors: Vectors, whole: InIntegers) -> tuple[Floats, Floats]:
+    """As :func:`whiten`, without a rounding before the last ones: for forms so thin that no digit of pairs of floats is left.
+
+    *Statement.* V^T B^T is computed on integers, for vectors in units of which all are multiples. An entry is cut to 64 bits
+    (2^-63), rounded (u), multiplied (u) with a root (2 u) and scaled; so it is off by 5 u of itself, or by underflow. Of rows
+    that are not finite nothing is known.
+    """
+    d, known = vectors.width, np.logical_and.reduce([np.isfinite(part).all(axis=1) for part in vectors.parts])
+    z = np.full((len(vectors), d), np.nan)
+    some = vectors.take(np.flatnonzero(known))
+    if len(some):
+        unit = np.minimum(column_units(some), whole.unit)
+        up = (whole.unit - unit).max() - (whole.unit - unit)
+        rows = [
+            [value << more for value, more in zip(row, up.tolist(), strict=True)] for row in integer_rows(some, unit)
+        ]
+        entries = [int(value) for value in (fmpz_mat(rows) * whole.columns).entries()]
+        cuts = [max(0, value.bit_length() - 64) for value in entries]
+        leading = np.array([value >> cut for value, cut in zip(entries, cuts, strict=True)], dtype=np.float64)
+        powers = np.array(cuts).reshape(-1, d) + (whole.powers - (whole.unit - unit).max())
+        z[known] = np.ldexp(leading.reshape(-1, d) * whole.roots, powers)
+    note("F4", len(z))
+    return z, whole_error() * np.sqrt(np.einsum("ij,ij->i", z, z)) + underflow_error(d)
 
 
 # Bounds on forms ------------------------------------------------------------------------------------------------------
@@ -551,7 +617,7 @@ class Lengths:
 
     def _fits_single(self, limit: float) -> bool:
         w, size = self._whitening, self._whitening.size
-        if len(size) < SINGLE_FROM or self._shift is not None or w.rest is not None or not 2.0**-60 < limit < 2.0**60:
+        if len(size) < SINGLE_FROM or self._shift is not None or w.slow or not 2.0**-60 < limit < 2.0**60:
             return False
         largest = float(np.abs(w.matrix).max()) / math.sqrt(limit)
         moderate = float(size.min()) >= 2.0**-60 and float(size.max()) <= 2.0**60 and largest <= 2.0**89
@@ -579,7 +645,7 @@ class Lengths:
         self.rows = rows = self.reader.read(block, self._buffer)
         if self._shift is not None:
             np.ldexp(rows, self._shift, out=rows)
-        if self._whitening.rest is not None:
+        if self._whitening.slow:
             self.z = whiten(self.reader.take(block), self._whitening)[0]
         else:
             narrow: NDArray[Any] = rows
@@ -630,7 +696,7 @@ def transfer(whitening: Whitening, matrix: Floats, squares: Floats, *, single: b
     d, w = len(matrix), whitening.matrix
     nothing = np.full(len(squares), np.inf)
     largest = float(np.abs(matrix).max())
-    if whitening.rest is not None or (single and not (largest <= 2.0**89 and whitening.size.max() <= 2.0**59)):
+    if whitening.slow or (single and not (largest <= 2.0**89 and whitening.size.max() <= 2.0**59)):
         return nothing
     try:
         c = w @ np.linalg.inv(matrix)

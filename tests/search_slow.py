@@ -135,6 +135,14 @@ def thin_chain(rng: Rng, n: int, d: int) -> Rows:
     return x
 
 
+def thinner_than_pairs(rng: Rng, n: int, d: int) -> Rows:
+    """Two columns of the differences are the same to a part in 2^300: pairs of floats do not tell them apart."""
+    x, m = np.zeros((n, d)), n // 2
+    x[:m] = rng.normal(size=(m, d))
+    x[m : 2 * m, 0], x[:m, 0] = -x[:m, 0], 2.0**300 * x[:m, -1]
+    return x
+
+
 def two_places(rng: Rng, n: int, d: int) -> Rows:
     """A tenth of the rows far off along one axis, with signs in the others: distances of few kinds, all a few ulps apart."""
     x = distinct_near_ties(rng, n, d)
@@ -355,7 +363,7 @@ FAMILIES: tuple[Family, ...] = (
     clean, signs, distinct_ties, distinct_near_ties, chain, long_chain, every_scale, every_entry, some_tiny_entries, thin,
     thin_ties, thin_near_ties, thin_chain, two_places, two_places_and_tiny_ones, seven_apart, seven_apart_and_tiny_ones,
     two_spheres, chain_beside_ties, chain_beside_others, crossed_chain_beside_ties, thin_crossed_chain_beside_ties,
-    tilted_chain_beside_others,
+    tilted_chain_beside_others, thinner_than_pairs,
 )  # fmt: skip
 
 

@@ -274,6 +274,30 @@ def whole(w: Whitening) -> Exact:
     return [[(a + b) * Fraction(2) ** int(s) for a, b, s in zip(*row, w.shift, strict=True)] for row in both]
 
 
+def integers_statement(looks_at: str) -> bool:
+    """Vectors of two columns that are the same to a part in 2^300, or tiny ones, and what they are known to be off by."""
+    base = thin_vectors(300, 5)
+    unit = column_units(base)
+    form = QuadraticForm(gram(base, unit), unit)
+    w = certified.exact_whitening(form)
+    assert w.whole is not None
+    power = 540 if looks_at == "underflow" else 0
+    few = Vectors(*(tuple(part[:20] * 2.0**-power for part in side) for side in (base.plus, base.minus)))
+    z, error = certified.whiten(few, w)
+    holds = True
+    for row, own, off_by in zip(integer_rows(base.take(slice(20)), unit), exactly(z), error.tolist(), strict=True):
+        whole_row = [sum(a * b for a, b in zip(row, line, strict=True)) for line in form.factor.b]
+        parts = zip(whole_row, form.factor.diagonal, strict=True)
+        true = [
+            Fraction(math.isqrt((value**2 << 4000) // size), 1 << (2000 + power)) * (1 if value > 0 else -1)
+            for value, size in parts
+        ]
+        distance = squared([a - b for a, b in zip(own, true, strict=True)])
+        allowed = Fraction(w.relative) ** 2 * squared(true) if looks_at == "relative" else Fraction(off_by) ** 2
+        holds &= distance <= allowed
+    return holds
+
+
 def subnormal_entry_statement() -> bool:
     """|W* - W| <= units u magnitude for an entry of W so small that it is off by as much as ``inverse_root`` may be.
 
@@ -959,6 +983,9 @@ STATEMENTS: dict[str, Callable[[], bool]] = {
     "budget spent": spent_statement,
     "gone since": gone_statement,
     "margin": margin_statement,
+    "vector by integers": lambda: integers_statement("error"),
+    "relative error by integers": lambda: integers_statement("relative"),
+    "tiny vector by integers": lambda: integers_statement("underflow"),
     "float below a ball": ball_statement,
     "bound from a margin": bound_from_margin_statement,
     "sums of four rows": four_rows_statement,

@@ -85,7 +85,14 @@ KILLS: dict[str, Kill] = {
     "certified.Whitening.relative: 4 * UNIT_ROUNDOFF": Kill("relative error of pairs"),
     "certified.Whitening.relative: pair_error(len(self.size)) * spread": Kill("relative error of pairs that cancel"),
     "certified.Whitening.relative: vector_error(len(self.size), self.units) * spread": Kill("relative error"),
-    "certified.Whitening.underflow: 2.0 ** (-1070) * d * (1.0 + d * float(self.magnitude.max()))": Kill(
+    "certified.whole_error: 8 * UNIT_ROUNDOFF": Kill("vector by integers"),
+    "certified.Whitening.relative: whole_error()": Kill("relative error by integers"),
+    "certified._whiten_by_integers: whole_error() * np.sqrt(np.einsum('ij,ij->i', z, z))": Kill("vector by integers"),
+    "certified._whiten_by_integers: underflow_error(d)": Kill(
+        "tiny vector by integers",
+        why="relative errors are so small that a far smaller one would do for squares that underflow",
+    ),
+    "certified.Whitening.underflow: 2.0 ** (-1070) * d * (1.0 + d * largest)": Kill(
         "whitened vector at the edge of underflow"
     ),
     "certified._gram_whitening: gram_error(roundings, d) * weight": Kill("Gram matrix"),

@@ -58,6 +58,8 @@ GREEN = {
     "private::test_.*(coins|sets_are_uniform|read_once|noise|law_of_its_draws|exact_factor)": "coins and noise, no data",
     "release::test_(?!sharp_releases|numbers_of_ones_own)": "noise, sums and roots by themselves",
     "residues::test_(signs_are_those|margins_are_lower|products_of_many|each_limit|integers_that)_": "integers by themselves",
+    "settle::test_(work_is_done|what_goes_wrong|every_page|weights_go)_": "threads, pages and results by themselves",
+    r"settle::test_products_settle_no_row_at_a_wrong_level\[allowed[45]-": "no row is in, or every row is, whatever is far",
     "sweeps::test_a_tight_centre_": "where a centre lies, by itself",
     "sweeps::test_a_watch_": "what a sweep remembers",
     "sweeps::test_how_many_threads": "an environment variable",
@@ -67,6 +69,7 @@ GREEN = {
     "sweeps::test_a_shift_is_made_": "powers of two by themselves",
     "sweeps::test_(rows_are_read|new_arrays)_": "how rows are read, and where results lie",
     "sweeps::test_spectral_norms_are_bounded_closely": "a norm by itself",
+    "thin::test_(of_rows|units_of)_": "vectors whitened by themselves",
     "sweeps::test_totals_do_not_depend_on_what_was_left_out_at_first": "sums by blocks",
 }
 """What "file::test", without test_fastimpl_, begins with where it may stay green, as a pattern, and why."""
