@@ -58,6 +58,7 @@ __all__ = [
     "surely_above",
     "thresholds",
     "transfer",
+    "turned",
     "whiten",
 ]
 
@@ -816,16 +817,20 @@ def removal_whitening(gone: Floats, gone_error: Floats, epsilon: float) -> Remov
     return Removal(v, new_epsilon, stretch) if new_epsilon <= 8 * max(_SHARP, epsilon) else None
 
 
-def removal_bounds(z: Floats, error: Floats, removal: Removal) -> Bounds:
-    """Bounds on v^T (G - sum_{i gone} v_i v_i^T)^-1 v from vectors whitened for G, with V and epsilon' of the removal.
+def turned(z: Floats, error: Floats, removal: Removal) -> tuple[Floats, Floats]:
+    """Vectors whitened for what is left, and bounds on their errors, from vectors whitened before some have gone.
 
     *Statement.* With :func:`removal_whitening`, fl(V zhat) errs from V W* S v by |V|_2 error + gamma_d |V|_F |zhat|. Underflow
     of |zhat| is added to it; that of products is below d^2 2^-1074 |V|_F, and so below d u ``underflow_error``.
     """
-    (v, new_epsilon, stretch), d = removal, z.shape[1]
+    (v, _, stretch), d = removal, z.shape[1]
     size, length = float(np.linalg.norm(v)), np.sqrt(np.einsum("ij,ij->i", z, z))
-    new_error = 1.01 * (stretch * error + size * ((d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d))))
-    return norm_bounds(z @ v.T, new_error, new_epsilon)
+    return z @ v.T, 1.01 * (stretch * error + size * ((d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d))))
+
+
+def removal_bounds(z: Floats, error: Floats, removal: Removal) -> Bounds:
+    """Bounds on v^T (G - sum_{i gone} v_i v_i^T)^-1 v from vectors whitened for G, with V and epsilon' of the removal."""
+    return norm_bounds(*turned(z, error, removal), removal.epsilon)
 
 
 def reach(z: Floats, error: Floats) -> Floats:

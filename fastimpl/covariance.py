@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -69,6 +69,11 @@ _MOST_STEPS = 1 << 10  # bounds on growth that are added up before margins start
 _FRESHENED = 16  # of these, until upper bounds come from margins once more
 _FEWEST_ASKED = 4  # candidates that integers are asked about once more
 _FEW_GO = 32  # if one in so many of those who are asked once more goes, more are asked in the same set
+_MOST_SHARP, _MOST_STRETCH = 1 << 25, 4.0  # bytes of vectors that are kept whitened; and how far these may be turned
+_IN_VAIN, _BLUNT = (
+    16,
+    2.0**-44,
+)  # questions for each vector that goes, from which floats less sharp than that are too blunt
 _FEW_SETS = 4  # sets that integers are asked about before balls are
 _FEW_KINDS = 8  # vectors that may as well all be different
 _NONE, _FIRST = np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -336,6 +341,8 @@ class _ExactGram:
         self._members, self._size = np.empty(0, dtype=bool), 0
         self._form: QuadraticForm | None = None
         self.kept: _Kept | None = None
+        self.sharp: _Sharp | None = None
+        self.wants_sharp = False  # whether integers were asked about many because floats are not
         self._sets, self._asked = 0, 0  # how many sets integers were asked about, and how many the last one had
         self._balls: BallForm | None = None
         self._in_balls, self._steps = self._members, 0  # whose form that is, and how often it has followed from another
@@ -498,11 +505,11 @@ def good_subset_levels(
     ell = len(limits.exact) - 1
     whitening = _without_suspects(vectors, floats, limits, state)
     while ell >= 0 and state.left and not (halt is not None and state.missing and halt(state.missing, ell)):
-        whitening = whitening or _whitening(state, floats, integers)
+        sharp, whitening = (None, whitening) if whitening else _whitening(state, floats, integers)
         if whitening is None:  # singular: every norm is infinite
             state.remove_all(ell + 1)
             break
-        ell = _Descent(floats, state, limits, whitening, integers).run(ell, halt)
+        ell = _Descent(floats, state, limits, whitening, integers, sharp).run(ell, halt)
         whitening = None
     return state.entry()
 
@@ -726,16 +733,64 @@ def _first_budget(limits: Thresholds) -> float:
     return min(_LARGEST_BUDGET, 2 * len(limits.exact) * float(limits.above[-1]))
 
 
-def _whitening(state: _Levels, floats: BlockGrams, integers: _ExactGram) -> Whitening | None:
-    """A certified whitening of the Gram matrix of the vectors still in, or None if it is singular."""
-    if state.left < floats.vectors.width:
-        return None
-    whitening = certified.float_whitening(floats, state.counts())
+def _whitening(state: _Levels, floats: BlockGrams, integers: _ExactGram) -> tuple[_Sharp | None, Whitening | None]:
+    """A certified whitening of the Gram matrix of the vectors still in, or None if it is singular; and what is kept with it."""
+    vectors = floats.vectors
+    if state.left < vectors.width:
+        return None, None
+    whitening = None if integers.wants_sharp else certified.float_whitening(floats, state.counts())
     if whitening is not None:
-        return whitening
-    form = integers.form(state.alive)
+        return None, whitening
+    if integers.sharp is not None and integers.sharp.turn(state.alive):
+        return integers.sharp, integers.sharp.whitening
+    form, integers.sharp = integers.form(state.alive), None
     certified.note("exact", 1)  # the rank
-    return None if form.is_singular else certified.exact_whitening(form)
+    if form.is_singular:
+        return None, None
+    whitening = certified.exact_whitening(form)
+    if 8 * len(vectors) * (vectors.width + 1) <= _MOST_SHARP:
+        integers.sharp = _Sharp(vectors, whitening, state.alive)
+    return integers.sharp, whitening
+
+
+class _Sharp:
+    """Vectors that were whitened once, more sharply than by a product of floats, and serve for later bases as well.
+
+    *Statement.* ``certified.removal_whitening`` holds however much has gone, and :func:`certified.turned` gives the vectors
+    whitened for what is left. They stay as sharp as long as V is not large.
+    """
+
+    def __init__(self, vectors: Vectors, whitening: Whitening, alive: NDArray[np.bool_]) -> None:
+        self._first, self._alive = whitening, alive.copy()
+        self._z, self._error = np.empty((len(vectors), vectors.width)), np.empty(len(vectors))
+        for block in blocks(len(vectors), READ_ROWS):
+            self._z[block], self._error[block] = certified.whiten(vectors.take(block), whitening)
+        self._removal = Removal.of_nothing(vectors.width, whitening.epsilon)
+
+    def turn(self, alive: NDArray[np.bool_]) -> bool:
+        """For those of the vectors who are still in; False if they have to be whitened anew."""
+        gone = np.flatnonzero(self._alive > alive)
+        removal = certified.removal_whitening(self._z[gone], self._error[gone], self._first.epsilon)
+        if removal is None or removal.stretch > _MOST_STRETCH:
+            return False
+        self._removal = removal
+        return True
+
+    @property
+    def whitening(self) -> Whitening:
+        """The first one, with the epsilon of what is left: not for anything else."""
+        return replace(self._first, epsilon=self._removal.epsilon)
+
+    def white(self, some: NDArray[np.integer[Any]] | slice) -> tuple[Floats, Floats]:
+        """Some of the vectors, whitened for what is left, and bounds on their errors."""
+        return certified.turned(self._z[some], self._error[some], self._removal)
+
+    def above_line(self, line: float) -> Iterator[tuple[Indices, Floats]]:
+        """As ``certified.above_line``, some at a time."""
+        for block in blocks(len(self._z), _AT_ONCE):
+            upper = certified.norm_bounds(*self.white(block), self._removal.epsilon).upper
+            where = np.flatnonzero(~(upper <= line))
+            yield where + block.start, upper[where]
 
 
 class _Descent:
@@ -766,10 +821,17 @@ class _Descent:
     """
 
     def __init__(
-        self, floats: BlockGrams, state: _Levels, limits: Thresholds, whitening: Whitening, integers: _ExactGram
+        self,
+        floats: BlockGrams,
+        state: _Levels,
+        limits: Thresholds,
+        whitening: Whitening,
+        integers: _ExactGram,
+        sharp: _Sharp | None = None,
     ) -> None:
         self._floats, self._vectors, self._state, self._limits = floats, floats.vectors, state, limits
-        self._whitening, self._integers = whitening, integers
+        self._whitening, self._integers, self._sharp = whitening, integers, sharp
+        self._asked_in_vain = 0
         self._budget = _first_budget(limits)
         self._gone, self._gone_error = np.empty((0, floats.vectors.width)), np.empty(0)
         self._gone_since: list[Indices] = []  # since margins are known
@@ -795,6 +857,9 @@ class _Descent:
 
     def _looked_for(self, line: float) -> Iterator[tuple[Indices, Floats]]:
         """Vectors that may be above the line, and bounds on their forms, some blocks at a time."""
+        if self._sharp is not None:
+            yield from self._sharp.above_line(line)
+            return
         known = _remembered(self._floats, self._whitening, line)
         if known is not None:
             yield known
@@ -862,8 +927,7 @@ class _Descent:
             return
         place = np.minimum(np.searchsorted(kept.asked, self._index), len(kept.asked) - 1)
         self._asked = kept.asked[place] == self._index
-        gone = certified.whiten(self._vectors.take(np.concatenate([_NONE, *kept.gone])), self._whitening)
-        added = self._added(*gone)
+        added = self._added(*self._white(np.concatenate([_NONE, *kept.gone])))
         margin = self._lowered(kept.margin[place] - added.most, kept.level, self._level)
         np.copyto(self._margin, np.fmax(margin, self._margin), where=self._asked)
         np.copyto(self._likely, kept.likely[place] + added.likely - added.most, where=self._asked)
@@ -910,10 +974,16 @@ class _Descent:
         for part in self._above():
             for block in blocks(len(part)) or [slice(0)]:
                 index = part[block]
-                z, error = certified.whiten(self._vectors.take(index), self._whitening)
+                z, error = self._white(index)
                 bounds = certified.norm_bounds(z, error, self._whitening.epsilon)
                 keep = bounds.upper > self._bar
                 yield index[keep], z[keep], error[keep], bounds.lower[keep], bounds.upper[keep]
+
+    def _white(self, index: NDArray[np.integer[Any]]) -> tuple[Floats, Floats]:
+        """Vectors whitened for the base, and bounds on their errors."""
+        if self._sharp is not None:
+            return self._sharp.white(index)
+        return certified.whiten(self._vectors.take(index), self._whitening)
 
     def run(self, ell: int, halt: Halt | None) -> int:
         """Go down from level ell; returns the level to go on with, -1 when done."""
@@ -932,7 +1002,7 @@ class _Descent:
             self._remove(out, ell)
             if halt is not None and halt(self._state.missing, ell):
                 return -1
-            if self._spent > self._budget or self._sum >= 1:
+            if self._spent > self._budget or self._sum >= 1 or self._integers.wants_sharp > bool(self._sharp):
                 break
         self._keep()
         if ell < 0:
@@ -1082,9 +1152,20 @@ class _Descent:
             above = self._exceed(part, ell)
             self._told[part] = self._asked[part] = True
             self._as_of[part] = self._sum
+            self._asked_in_vain += int(np.count_nonzero(~above))
             if above.any():
+                self._look_sharp()
                 return part[above]
         return where[:0]
+
+    def _look_sharp(self) -> None:
+        """If many were asked in vain, as floats do not tell who grows: sharper ones for the bases to come."""
+        many = self._asked_in_vain > _IN_VAIN * (len(self._gone) + _MANY)
+        if many and self._sharp is None and self._whitening.relative > _BLUNT and self._can_be_kept():
+            self._integers.wants_sharp = True
+
+    def _can_be_kept(self) -> bool:
+        return 8 * len(self._vectors) * (self._vectors.width + 1) <= _MOST_SHARP
 
     def _exceed(self, part: Indices, ell: int) -> NDArray[np.bool_]:
         """Which of some candidates exceed the threshold of level ell, exactly; bounds and margins say so from now on.

@@ -567,6 +567,8 @@ class _Resolver:
     def _stages(self, count: int) -> tuple[Callable[[Floats, _Doubt, Indices], _Doubt], ...]:
         """Who looks at so many pairs, one after the other."""
         stages = self._directly, self._in_pairs_of_floats, self._exactly
+        if self._whitening.whole is not None:  # then integers are quicker
+            return stages[2:]
         if count >= SEVERAL and (
             self._tied or (self._asked > _MANY and self._points.shape[1] < LARGE and self._integers.few)
         ):

@@ -329,6 +329,62 @@ def thin_crossed_chain_beside_ties(rng: Rng, n: int, d: int) -> Rows:
     return y
 
 
+def hidden_crossed_chain(rng: Rng, n: int, d: int) -> Rows:
+    """The same in coordinates in which links and ties cancel by 300 digits, so that no product of floats knows their norms."""
+    y, u = crossed_chain_beside_ties(rng, n, d), (d - 2) // 2
+    old = y.copy()
+    for j, i in ((0, -2), (u, -1), (-2, u + 1), (-1, 1)) if u > 2 else ():
+        y[:, j] += 2.0**300 * old[:, i]
+    return y
+
+
+def fine_chain_beside_ties(rng: Rng, n: int, d: int) -> Rows:
+    """Two crossed chains whose links a third column lifts above their share by 2^-61 of it; and columns are so dependent that
+    floats see ties grow by more than that. Whoever keeps to these floats asks about half of the ties for every link.
+    """
+    x, u = 2.0**-28, (d - 3) // 2
+
+    def chains(share: Fraction, links: int, tail: int) -> list[list[float]]:
+        target, rows = share / (1 - share), np.tile(np.eye(3), (tail // 3, 1)).tolist()
+        g = np.array([[Fraction(tail // 3 * (i == j)) for j in range(3)] for i in range(3)])
+        for i in range(links):
+            turned = (1.0, x) if i % 2 else (x, 1.0)
+            rows.append(_tuned(g, turned, target))
+            exact = [Fraction(value) for value in rows[-1]]
+            g = g + np.outer(exact, exact)
+        return [[float(value) for value in row] for row in rows]
+
+    y = _beside_ties(rng, n, d, 3, chains)
+    if u > 2:
+        for j, i in ((-1, 0), (-2, u), (-3, 1)):
+            y[:, j] += 2.0**22 * y[:, i]
+    return y
+
+
+def _tuned(g: NDArray[np.object_], turned: tuple[float, float], target: Fraction) -> list[float]:
+    """A vector in this direction with a form in G just below the target, and a third entry that lifts it just above."""
+    h = np.array([[_minor(g, i, j) for j in range(3)] for i in range(3)])
+    h = h / sum(g[0, j] * h[0, j] for j in range(3))
+    way = np.array([Fraction(turned[0]), Fraction(turned[1]), Fraction(0)])
+    size = math.nextafter(_smallest_above(target / (way @ h @ way)), 0)
+    while Fraction(size) ** 2 * (way @ h @ way) >= target:
+        size = math.nextafter(size, 0)
+    v = np.array([Fraction(size * turned[0]), Fraction(size * turned[1]), Fraction(0)])
+    a, b, c = h[2, 2], h[2] @ v, v @ h @ v - target
+    root = Fraction(math.sqrt(b * b - a * c))
+    end = min(float((-b + root) / a), float((-b - root) / a), key=abs)
+    while a * Fraction(end) ** 2 + 2 * b * Fraction(end) + c <= 0:
+        end = math.nextafter(end, math.copysign(math.inf, end))
+    return [float(v[0]), float(v[1]), end]
+
+
+def _minor(g: NDArray[np.object_], i: int, j: int) -> Fraction:
+    """The cofactor of a matrix of three rows."""
+    a, b = [k for k in range(3) if k != i], [k for k in range(3) if k != j]
+    minor: Fraction = g[a[0], b[0]] * g[a[1], b[1]] - g[a[0], b[1]] * g[a[1], b[0]]
+    return minor * (-1) ** (i + j)
+
+
 def tilted_chain_beside_others(rng: Rng, n: int, d: int) -> Rows:
     """All others grow more than the next link whenever a link goes, but stay below the norm of the first row, which is larger.
 
@@ -363,7 +419,7 @@ FAMILIES: tuple[Family, ...] = (
     clean, signs, distinct_ties, distinct_near_ties, chain, long_chain, every_scale, every_entry, some_tiny_entries, thin,
     thin_ties, thin_near_ties, thin_chain, two_places, two_places_and_tiny_ones, seven_apart, seven_apart_and_tiny_ones,
     two_spheres, chain_beside_ties, chain_beside_others, crossed_chain_beside_ties, thin_crossed_chain_beside_ties,
-    tilted_chain_beside_others, thinner_than_pairs,
+    tilted_chain_beside_others, thinner_than_pairs, hidden_crossed_chain, fine_chain_beside_ties,
 )  # fmt: skip
 
 

@@ -143,10 +143,10 @@ KILLS: dict[str, Kill] = {
     "certified.removal_whitening: (2 * d + 16) * UNIT_ROUNDOFF * (float(np.linalg.norm(m)) + 1)": Kill(
         "removal of few", (LEFT_SUM,)
     ),
-    "certified.removal_bounds: size * ((d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d)))": Kill(
+    "certified.turned: size * ((d + 8) * UNIT_ROUNDOFF * (length + underflow_error(d)))": Kill(
         "vector after a removal"
     ),
-    "certified.removal_bounds: underflow_error(d)": Kill("vector after a removal, below the roots of floats"),
+    "certified.turned: underflow_error(d)": Kill("vector after a removal, below the roots of floats"),
     "certified._gram_whitening: residual": Kill("Gram matrix, poor factor"),
     "certified._refined_whitening: residual": Kill("Gram matrix in white coordinates, poor factor"),
     "certified._whiten_twice: error": Kill("pairs of floats: the whole vector"),
@@ -156,7 +156,7 @@ KILLS: dict[str, Kill] = {
     "certified.removal_whitening: 2 * lengths * gone_error": Kill("removal of a moved vector"),
     "certified.removal_whitening: gone_error ** 2": Kill("removal of a moved zero"),
     "certified.removal_whitening: residual": Kill("removal, poor factor"),
-    "certified.removal_bounds: stretch * error": Kill("moved vector after a removal"),
+    "certified.turned: stretch * error": Kill("moved vector after a removal"),
     "limits.enclose: math.nextafter(nearest, -math.inf)": Kill("thresholds", why=A_STEP),
     "limits.enclose: math.nextafter(nearest, math.inf)": Kill("thresholds", why=A_STEP),
     "balls.at_most: math.nextafter(lower, -math.inf)": Kill("float below a ball", why=A_STEP),

@@ -19,7 +19,9 @@ from search_slow import (
     chain_beside_others,
     chain_beside_ties,
     crossed_chain_beside_ties,
+    fine_chain_beside_ties,
     first_norm,
+    hidden_crossed_chain,
     thin_crossed_chain_beside_ties,
     tilted_chain_beside_others,
 )
@@ -246,6 +248,7 @@ CHAINS = [
     crossed_chain_beside_ties,
     thin_crossed_chain_beside_ties,
     tilted_chain_beside_others,
+    hidden_crossed_chain,
 ]
 
 
@@ -373,6 +376,66 @@ def test_bounds_of_candidates_hold_where_many_go_one_after_the_other(
     assert looked_at["margins"] > 1000
 
 
+@pytest.fixture
+def sharp(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Vectors are whitened sharply from the first base on; counts bases, and those that follow from another."""
+    seen: Counter[str] = Counter()
+    start, turn = covariance._ExactGram.__init__, covariance._Sharp.turn
+
+    def wanting(self: Any, vectors: Vectors) -> None:
+        start(self, vectors)
+        self.wants_sharp = True
+
+    def turned(self: Any, alive: NDArray[np.bool_]) -> bool:
+        found = turn(self, alive)
+        seen["turned" if found else "not turned"] += 1
+        return found
+
+    monkeypatch.setattr(covariance._ExactGram, "__init__", wanting)
+    monkeypatch.setattr(covariance._Sharp, "turn", turned)
+    return seen
+
+
+@pytest.mark.parametrize("room", [None, 0])
+def test_sharp_vectors_change_no_level(room: int | None, sharp: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor do they where there is no room to keep them."""
+    if room is not None:
+        monkeypatch.setattr(covariance, "_MOST_SHARP", room)
+    for kind in KINDS:
+        for seed in range(25):
+            y, lam, k = a_case(kind, seed)
+            fast, exact = fastimpl.stable_second_moment(y, lam, k), refimpl.stable_second_moment(y, lam, k)
+            assert (tuple(fast.entry_level), fast.score) == (exact.entry_level, exact.score)
+    assert (sharp["turned"] > 20) == (room is None)
+    assert (sharp["not turned"] > 0) == (room is None)
+
+
+@pytest.mark.parametrize("family", [crossed_chain_beside_ties, tilted_chain_beside_others, hidden_crossed_chain])
+def test_bounds_and_margins_hold_for_sharp_vectors(
+    family: Family, looked_at: Counter[str], sharp: Counter[str]
+) -> None:
+    x = family(np.random.default_rng(1), 600, 8)
+    lam = first_norm(x)
+    assert lam is not None
+    result = fastimpl.stable_covariance(x, lam, 98)
+    assert np.count_nonzero(result.entry_level) == 600 // 6
+    assert looked_at["margins"] > 100
+    assert sharp["turned"] > 3
+
+
+def test_sharp_vectors_are_wanted_where_others_are_asked_in_vain() -> None:
+    """In columns so dependent that floats see ties grow more than the next link does; a few questions a link are left."""
+    x = fine_chain_beside_ties(np.random.default_rng(1), 6000, 10)
+    lam = first_norm(x)
+    assert lam is not None
+    with fastimpl.audit_decisions() as decided:
+        result = fastimpl.stable_covariance(x, lam, 98)
+    links = np.count_nonzero(result.entry_level)
+    assert links == 6000 // 6
+    assert decided["F3"] >= 3000
+    assert links <= decided["exact"] <= 10 * links
+
+
 @pytest.mark.parametrize("most", [3, 8])
 def test_margins_hold_after_others_have_gone_between_two_bases(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What they add is subtracted; if they are too many, margins are forgotten."""
@@ -393,7 +456,7 @@ def test_margins_hold_after_others_have_gone_between_two_bases(most: int, monkey
         monkeypatch.setattr(between, "_collect", lambda ell, at=between: bool(at._take_out(everybody[4:6], ell)))
         assert between.run(0, None) == 0
         assert (integers.kept is None) == (most < 6)
-        whitening = covariance._whitening(state, floats, integers)
+        _, whitening = covariance._whitening(state, floats, integers)
         assert whitening is not None
         at = covariance._Descent(floats, state, limit, whitening, integers)
         at._bar = 0.0
