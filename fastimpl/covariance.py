@@ -69,7 +69,7 @@ _MOST_STEPS = 1 << 10  # bounds on growth that are added up before margins start
 _FRESHENED = 16  # of these, until upper bounds come from margins once more
 _FEWEST_ASKED = 4  # candidates that integers are asked about once more
 _FEW_GO = 32  # if one in so many of those who are asked once more goes, more are asked in the same set
-_MOST_SHARP, _MOST_STRETCH = 1 << 25, 4.0  # bytes of vectors that are kept whitened; and how far these may be turned
+_MOST_SHARP, _MOST_STRETCH = 1 << 24, 4.0  # bytes of vectors that are kept whitened; and how far these may be turned
 _IN_VAIN, _BLUNT = (
     16,
     2.0**-44,
