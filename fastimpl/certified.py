@@ -84,7 +84,7 @@ def audit() -> Iterator[Counter[str]]:
 
     For audits only: the counts depend on the data, are not private, and are part of no result. Counted are rows whose
     level follows from float bounds alone ("direct": of single differences), pairs of rows that pairs of floats tell apart,
-    and rows (covariance) or pairs of rows (mean) whose form was computed exactly. "count" are rows of whose distances nothing
+    and rows (covariance) or pairs of rows (mean) whose form was computed exactly, or between balls of 512 bits. "count" are rows of whose distances nothing
     has to be known: as many reference rows may be far as there are. "F2", "F3" and "F4" say how a base was whitened.
 
     Yields
@@ -392,7 +392,7 @@ def _inverse_cholesky(gram: Floats, size: Floats, *, shift: bool = False) -> Flo
     return None
 
 
-def exact_whitening(form: QuadraticForm) -> Whitening:
+def exact_whitening(form: QuadraticForm, relative: float = _SHARP) -> Whitening:
     """The whitening factor of an exact positive definite G, rounded entry by entry: epsilon is zero.
 
     *Statement.* With G = L D^-1 L^T and B = D L^-1 (integers), W* = D^(-1/2) B satisfies W* G W*^T = I exactly. Each entry
@@ -402,7 +402,7 @@ def exact_whitening(form: QuadraticForm) -> Whitening:
     entry that overflows is infinite, and then so are the bounds that use it. What the rounding left is kept as ``rest``, to
     2^-104 of the entry, and used where W alone would say little; of an entry below 2^-900 it is good to 2^-1004, which is
     nothing beside 2^-100 of the column's length, at least 1/g_l >= 2^-(SCALE + 1). Where that says little, too, the integers
-    of B are kept (``whole``).
+    of B are kept (``whole``). Little is less than to this ``relative`` error.
     """
     d = form.width
     sizes = [_log2_root(int(form.matrix[j, j])) + int(form.unit[j]) - form.exponent // 2 for j in range(d)]
@@ -411,10 +411,10 @@ def exact_whitening(form: QuadraticForm) -> Whitening:
     magnitude = np.tril(np.maximum(np.abs(w), 2.0**-952))
     size = np.full(d, 2.0 ** (SCALE + 1))  # (S G S)_jj < 2^(2 SCALE + 1)
     plain = Whitening(w, magnitude, shift, size, 0.0, 3)
-    if plain.relative <= _SHARP:
+    if plain.relative <= relative:
         return plain
     twice = replace(plain, rest=rest)
-    return twice if twice.relative <= _SHARP or d >= LARGE else replace(plain, whole=_in_integers(form))
+    return twice if twice.relative <= relative or d >= LARGE else replace(plain, whole=_in_integers(form))
 
 
 def _in_integers(form: QuadraticForm) -> InIntegers:

@@ -70,10 +70,8 @@ _FRESHENED = 16  # of these, until upper bounds come from margins once more
 _FEWEST_ASKED = 4  # candidates that integers are asked about once more
 _FEW_GO = 32  # if one in so many of those who are asked once more goes, more are asked in the same set
 _MOST_SHARP, _MOST_STRETCH = 1 << 24, 4.0  # bytes of vectors that are kept whitened; and how far these may be turned
-_IN_VAIN, _BLUNT = (
-    16,
-    2.0**-44,
-)  # questions for each vector that goes, from which floats less sharp than that are too blunt
+_IN_VAIN = 16  # questions for each vector that goes, from which floats may be too blunt
+_BLUNT = 2.0**-44  # relative errors of whitened vectors beyond this may be made smaller
 _FEW_SETS = 4  # sets that integers are asked about before balls are
 _FEW_KINDS = 8  # vectors that may as well all be different
 _NONE, _FIRST = np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -747,8 +745,9 @@ def _whitening(state: _Levels, floats: BlockGrams, integers: _ExactGram) -> tupl
     certified.note("exact", 1)  # the rank
     if form.is_singular:
         return None, None
-    whitening = certified.exact_whitening(form)
-    if 8 * len(vectors) * (vectors.width + 1) <= _MOST_SHARP:
+    wanted = (_BLUNT,) if integers.wants_sharp else ()
+    whitening = certified.exact_whitening(form, *wanted)
+    if _Sharp.fits(vectors):
         integers.sharp = _Sharp(vectors, whitening, state.alive)
     return integers.sharp, whitening
 
@@ -766,6 +765,11 @@ class _Sharp:
         for block in blocks(len(vectors), READ_ROWS):
             self._z[block], self._error[block] = certified.whiten(vectors.take(block), whitening)
         self._removal = Removal.of_nothing(vectors.width, whitening.epsilon)
+
+    @staticmethod
+    def fits(vectors: Vectors) -> bool:
+        """Whether there is room for them."""
+        return 8 * len(vectors) * (vectors.width + 1) <= _MOST_SHARP
 
     def turn(self, alive: NDArray[np.bool_]) -> bool:
         """For those of the vectors who are still in; False if they have to be whitened anew."""
@@ -1161,11 +1165,8 @@ class _Descent:
     def _look_sharp(self) -> None:
         """If many were asked in vain, as floats do not tell who grows: sharper ones for the bases to come."""
         many = self._asked_in_vain > _IN_VAIN * (len(self._gone) + _MANY)
-        if many and self._sharp is None and self._whitening.relative > _BLUNT and self._can_be_kept():
+        if many and self._sharp is None and self._whitening.relative > _BLUNT and _Sharp.fits(self._vectors):
             self._integers.wants_sharp = True
-
-    def _can_be_kept(self) -> bool:
-        return 8 * len(self._vectors) * (self._vectors.width + 1) <= _MOST_SHARP
 
     def _exceed(self, part: Indices, ell: int) -> NDArray[np.bool_]:
         """Which of some candidates exceed the threshold of level ell, exactly; bounds and margins say so from now on.

@@ -338,7 +338,7 @@ def hidden_crossed_chain(rng: Rng, n: int, d: int) -> Rows:
     return y
 
 
-def fine_chain_beside_ties(rng: Rng, n: int, d: int) -> Rows:
+def fine_chain_beside_ties(rng: Rng, n: int, d: int, digits: int = 22) -> Rows:
     """Two crossed chains whose links a third column lifts above their share by 2^-61 of it; and columns are so dependent that
     floats see ties grow by more than that. Whoever keeps to these floats asks about half of the ties for every link.
     """
@@ -357,7 +357,7 @@ def fine_chain_beside_ties(rng: Rng, n: int, d: int) -> Rows:
     y = _beside_ties(rng, n, d, 3, chains)
     if u > 2:
         for j, i in ((-1, 0), (-2, u), (-3, 1)):
-            y[:, j] += 2.0**22 * y[:, i]
+            y[:, j] += 2.0**digits * y[:, i]
     return y
 
 

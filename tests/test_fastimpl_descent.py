@@ -423,9 +423,10 @@ def test_bounds_and_margins_hold_for_sharp_vectors(
     assert sharp["turned"] > 3
 
 
-def test_sharp_vectors_are_wanted_where_others_are_asked_in_vain() -> None:
+@pytest.mark.parametrize("digits", [14, 22])
+def test_sharp_vectors_are_wanted_where_others_are_asked_in_vain(digits: int) -> None:
     """In columns so dependent that floats see ties grow more than the next link does; a few questions a link are left."""
-    x = fine_chain_beside_ties(np.random.default_rng(1), 6000, 10)
+    x = fine_chain_beside_ties(np.random.default_rng(1), 6000, 10, digits)
     lam = first_norm(x)
     assert lam is not None
     with fastimpl.audit_decisions() as decided:
