@@ -84,8 +84,9 @@ def audit() -> Iterator[Counter[str]]:
 
     For audits only: the counts depend on the data, are not private, and are part of no result. Counted are rows whose
     level follows from float bounds alone ("direct": of single differences), pairs of rows that pairs of floats tell apart,
-    and rows (covariance) or pairs of rows (mean) whose form was computed exactly, or between balls of 512 bits. "count" are rows of whose distances nothing
-    has to be known: as many reference rows may be far as there are. "F2", "F3" and "F4" say how a base was whitened.
+    and rows (covariance) or pairs of rows (mean) whose form was computed exactly, or between balls of 512 bits. "count" are
+    rows of whose distances nothing has to be known: as many reference rows may be far as there are. "F2", "F3" and "F4"
+    say how a base was whitened.
 
     Yields
     ------
